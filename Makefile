@@ -1,0 +1,42 @@
+# `make train` and `make test` work on a fresh machine: they make .venv from the lock first.
+PYTHON ?= python3
+BIN := .venv/bin
+PIP := $(BIN)/pip --disable-pip-version-check --quiet
+
+.PHONY: train test lint types unit test-slow lock clean
+
+train: .venv/installed
+	$(BIN)/quantail train
+
+test: lint types unit
+
+lint: .venv/installed
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+
+types: .venv/installed
+	$(BIN)/mypy
+
+unit: .venv/installed
+	$(BIN)/pytest
+
+# Learning checks that take many minutes.
+test-slow: .venv/installed
+	$(BIN)/pytest -m slow -s
+
+.venv/installed: requirements.lock pyproject.toml
+	$(PYTHON) -m venv .venv
+	$(PIP) install -r requirements.lock
+	$(PIP) install --no-deps --no-build-isolation -e .
+	touch $@
+
+# Newest versions that pyproject.toml allows. torch is named first so that it stays as pinned.
+lock:
+	rm -rf .venv && $(PYTHON) -m venv .venv
+	$(PIP) install torch==2.13.0 setuptools
+	$(PIP) install -e '.[dev]'
+	$(BIN)/pip freeze --all --exclude-editable | grep -v '^pip==' | sed 's/+cpu$$//' > requirements.lock
+	touch .venv/installed
+
+clean:
+	rm -rf .venv .mypy_cache .pytest_cache .ruff_cache .hypothesis

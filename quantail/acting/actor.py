@@ -1,0 +1,134 @@
+"""The actor: plays several copies of an environment at once, ε-greedy on Q_β."""
+
+from collections.abc import Callable, Sequence
+from dataclasses import dataclass, field
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quantail.envs.adapt import Adapter, newest_frame
+from quantail.learning.targets import greedy
+from quantail.networks import QuantileNetwork
+
+Array = NDArray[Any]
+
+
+@dataclass
+class Episode:
+    """An episode under way. Its seed and actions are enough to play it again."""
+
+    seed: int
+    actions: list[int] = field(default_factory=list)
+    score: float = 0.0  # the raw return so far
+
+
+@dataclass(frozen=True)
+class Transition:
+    """What one environment made of one action."""
+
+    env: int
+    frame: Array  # seen before the action
+    action: int
+    reward: float  # raw
+    first: bool  # the frame began an episode
+    terminated: bool
+    truncated: bool
+    life_lost: bool
+    next_frame: Array  # the true one, also where the episode ended
+    finished: Episode | None
+
+
+class Actor:
+    """Steps every environment with one batched forward pass, and starts a new episode at each end."""
+
+    def __init__(
+        self,
+        envs: Sequence[Adapter],
+        network: QuantileNetwork,
+        distortion: Callable[[Tensor], Tensor],
+        samples: int,
+        device: torch.device,
+        seeds: np.random.Generator,
+        exploration: np.random.Generator,
+        taus: np.random.Generator,
+    ) -> None:
+        self.envs = list(envs)
+        self.network = network
+        self.distortion = distortion
+        self.samples = samples
+        self.device = device
+        self.seeds, self.exploration, self.taus = seeds, exploration, taus
+        self.spec = self.envs[0].spec_of_observation
+        self.action_count = self.envs[0].actions.count
+        kind = torch.from_numpy(np.zeros(0, self.spec.dtype)).dtype
+        self.observations = torch.zeros((len(self.envs), *self.spec.input_shape), dtype=kind)
+        self.episodes: list[Episode] = []
+
+    def start(self) -> None:
+        """Begin an episode in every environment."""
+        self.episodes = [self._begin(index) for index in range(len(self.envs))]
+
+    @torch.inference_mode()
+    def choose(self, epsilon: float) -> NDArray[np.int64]:
+        """An action for each environment: random with chance ε, else greedy on K random levels."""
+        count = len(self.envs)
+        explore = self.exploration.random(count) < epsilon
+        actions: NDArray[np.int64] = self.exploration.integers(self.action_count, size=count)
+        if not explore.all():
+            levels = self.taus.random((count, self.samples), dtype=np.float32)  # [envs, K]
+            taus = self.distortion(torch.from_numpy(levels)).to(self.device)
+            returns = self.network(self.observations.to(self.device), taus)  # [envs, K, actions]
+            best = greedy(returns).cpu().numpy()
+            actions = np.where(explore, actions, best)
+        return actions
+
+    def play(self, actions: NDArray[np.int64]) -> list[Transition]:
+        """Take one action in each environment."""
+        return [self._play_one(index, int(action)) for index, action in enumerate(actions)]
+
+    def _play_one(self, index: int, action: int) -> Transition:
+        episode = self.episodes[index]
+        first = not episode.actions
+        frame = newest_frame(self.spec, self.observations[index].numpy()).copy()
+        observation, reward, terminated, truncated, info = self.envs[index].step(action)
+        episode.actions.append(action)
+        episode.score += reward
+        self.observations[index] = torch.from_numpy(observation)
+        over = terminated or truncated
+        if over:
+            self.episodes[index] = self._begin(index)
+        return Transition(
+            env=index,
+            frame=frame,
+            action=action,
+            reward=reward,
+            first=first,
+            terminated=terminated,
+            truncated=truncated and not terminated,
+            life_lost=bool(info.get("life_lost", False)),
+            next_frame=newest_frame(self.spec, observation),
+            finished=episode if over else None,
+        )
+
+    def _begin(self, index: int) -> Episode:
+        episode = Episode(int(self.seeds.integers(2**31)))
+        observation, _ = self.envs[index].reset(seed=episode.seed)
+        self.observations[index] = torch.from_numpy(observation)
+        return episode
+
+    def replay_episode(self, index: int, episode: Episode, expected: Array) -> bool:
+        """Bring an environment back to where an episode stood; whether it came to the same place."""
+        env = self.envs[index]
+        observation, _ = env.reset(seed=episode.seed)
+        for action in episode.actions:
+            observation, *_ = env.step(action)
+        same = np.array_equal(observation, expected)
+        if same:
+            self.observations[index] = torch.from_numpy(observation)
+            self.episodes[index] = episode
+        else:
+            self.episodes[index] = self._begin(index)
+        return same

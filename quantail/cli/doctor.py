@@ -1,0 +1,95 @@
+"""quantail doctor"""
+
+import platform
+import shutil
+import tempfile
+from collections.abc import Callable
+from importlib.metadata import version
+
+from rich.console import Console
+
+from quantail.cli.parser import Parser
+
+
+def run(words: list[str]) -> int:
+    Parser(prog="quantail doctor", description="Check that all that is needed is here.").parse(words)
+    failed = 0
+    console = Console()
+    for name, check in CHECKS.items():
+        try:
+            console.print(f"[green]ok[/]      {name}: {check()}")
+        except Exception as error:
+            failed += 1
+            console.print(f"[red]missing[/] {name}: {type(error).__name__}: {error}")
+    return 1 if failed else 0
+
+
+def _torch() -> str:
+    import torch
+
+    from quantail.training.train import pick_device
+
+    return f"{torch.__version__}, {torch.get_num_threads()} threads, device {pick_device('auto')}"
+
+
+def _gymnasium() -> str:
+    import gymnasium
+
+    gymnasium.make("CartPole-v1").reset(seed=0)
+    return f"{gymnasium.__version__}, CartPole-v1 starts"
+
+
+def _minatar() -> str:
+    from quantail.envs import make
+    from quantail.recipes import compose
+
+    make("MinAtar/Breakout-v1", compose("minatar", {})).reset(seed=0)
+    return f"{version('MinAtar')}, Breakout starts"
+
+
+def _atari() -> str:
+    from ale_py import roms
+
+    from quantail.envs import make
+    from quantail.recipes import compose
+
+    make("ALE/Pong-v5", compose("atari-paper", {})).reset(seed=0)
+    return f"ale-py {version('ale-py')}, {len(roms.get_all_rom_ids())} ROMs, Pong starts"
+
+
+def _allocator() -> str:
+    from quantail.training.allocator import keep_large_blocks
+
+    told = keep_large_blocks()
+    return "keeps large blocks" if told else "left as it is (glibc on Linux can be told to be faster)"
+
+
+def _memory() -> str:
+    from quantail.observations import ObservationSpec
+    from quantail.replay import ReplayStore
+    from quantail.replay.memory import available_memory, human_bytes
+
+    free = available_memory()
+    frame = ObservationSpec((84, 84), "uint8", "hw", 4)
+    needed = human_bytes(ReplayStore.bytes_needed(frame, 1_000_000))
+    shown = human_bytes(free) if free else "an unknown amount"
+    return f"{shown} free (the paper's Atari replay takes {needed})"
+
+
+def _disk() -> str:
+    from quantail.replay.memory import human_bytes
+
+    with tempfile.NamedTemporaryFile(dir="."):
+        return f"this folder can be written, {human_bytes(shutil.disk_usage('.').free)} free"
+
+
+CHECKS: dict[str, Callable[[], str]] = {
+    "python": platform.python_version,
+    "torch": _torch,
+    "gymnasium": _gymnasium,
+    "minatar": _minatar,
+    "atari": _atari,
+    "memory": _memory,
+    "disk": _disk,
+    "allocator": _allocator,
+}

@@ -1,0 +1,64 @@
+"""quantail eval RUN"""
+
+import json
+
+from rich.console import Console
+
+from quantail.cli.parser import Parser
+from quantail.errors import QuantailError
+from quantail.evaluation import Evaluation, evaluate
+from quantail.training.train import load
+
+
+def run(words: list[str]) -> int:
+    parser = Parser(
+        prog="quantail eval",
+        description="Play whole episodes with the agent of a run and count the raw score. "
+        "The same seed plays the same episodes.",
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("--episodes", default="30", metavar="N", help="how many [30]")
+    parser.add_argument("--risk", help="risk measure, as cvar:0.1 [the run's own]")
+    parser.add_argument(
+        "--checkpoint", metavar="last|best|N", help="which weights [best, or last if none is best]"
+    )
+    parser.add_argument("--seed", default="1", metavar="S", help="seed of the episodes [1]")
+    parser.add_argument("--epsilon", metavar="E", help="chance of a random action [the run's own]")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    arguments = parser.parse(words)
+    episodes, seed = _whole("episodes", arguments.episodes, 1), _whole("seed", arguments.seed, 0)
+    epsilon = None if arguments.epsilon is None else _share("epsilon", arguments.epsilon)
+    agent = load(arguments.run, arguments.checkpoint)
+    result = evaluate(agent, episodes=episodes, seed=seed, risk=arguments.risk, epsilon=epsilon)
+    if arguments.json:
+        print(json.dumps(result.to_dict()))
+    else:
+        Console().print(_table(result))
+    return 0
+
+
+def _table(result: Evaluation) -> str:
+    row = result.to_dict()
+    return (
+        f"{result.env}: {row['mean']:.2f} ± {row['std']:.2f} over {row['episodes']} episodes "
+        f"(standard deviation)\n"
+        f"  lowest {row['min']:g}, quartiles {row['q25']:g} | {row['median']:g} | {row['q75']:g}, "
+        f"highest {row['max']:g}; mean length {result.lengths.mean():.0f} steps\n"
+        f"  risk {result.risk}, ε {result.epsilon:g}, seed {result.seed}"
+    )
+
+
+def _whole(name: str, text: str, least: int) -> int:
+    if not text.isdigit() or int(text) < least:
+        raise QuantailError(f"{name} takes a whole number of at least {least}, not {text!r}.")
+    return int(text)
+
+
+def _share(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= 1:
+        raise QuantailError(f"{name} takes a number from 0 to 1, not {text!r}.")
+    return value

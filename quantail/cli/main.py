@@ -1,0 +1,73 @@
+"""`quantail`: finds the command and turns a user's mistake into one sentence."""
+
+import errno
+import importlib
+import os
+import sys
+
+from quantail.errors import QuantailError, did_you_mean
+
+COMMANDS = {
+    "train": "train an agent on an environment",
+    "resume": "go on with a run, exactly where it stopped",
+    "eval": "play whole episodes with a trained agent",
+    "agents": "the agents there are",
+    "risks": "the risk measures there are",
+    "presets": "the presets there are, or one of them as a TOML file",
+    "doctor": "check that this machine has all that is needed",
+}
+
+MODULES = {"eval": "evaluate"}
+
+
+def main(argv: list[str] | None = None) -> None:
+    """Run one command and exit."""
+    sys.exit(run(sys.argv[1:] if argv is None else argv))
+
+
+def run(argv: list[str]) -> int:
+    """Run one command; its exit status."""
+    if not argv or argv[0] in ("-h", "--help"):
+        print(_overview())
+        return 0 if argv else 2
+    if argv[0] == "--version":
+        from quantail import __version__
+
+        print(f"quantail {__version__}")
+        return 0
+    name, words = argv[0], argv[1:]
+    try:
+        if name not in COMMANDS:
+            raise QuantailError(
+                f"unknown command {name!r}: it takes {', '.join(COMMANDS)}."
+                f"{did_you_mean(name, COMMANDS)}"
+            )
+        command = importlib.import_module(f"quantail.cli.{MODULES.get(name, name)}")
+        status: int = command.run(words)
+        return status
+    except QuantailError as error:
+        return _complain(str(error), 2)
+    except OSError as error:
+        if error.errno == errno.EPIPE:
+            os._exit(0)  # the reader of our output went away
+        where = f" {error.filename}" if error.filename else ""
+        reason = (error.strerror or str(error)).lower()
+        return _complain(f"cannot use{where}: {reason}; what was saved before is whole.", 1)
+    except KeyboardInterrupt:
+        return _complain("stopped.", 130)
+
+
+def _complain(sentence: str, status: int) -> int:
+    print(f"quantail: {sentence}", file=sys.stderr)
+    return status
+
+
+def _overview() -> str:
+    width = max(map(len, COMMANDS))
+    rows = "\n".join(f"  {name:<{width}}  {about}" for name, about in COMMANDS.items())
+    return (
+        "usage: quantail COMMAND ...\n\n"
+        "Distributional and risk-sensitive reinforcement learning.\n\n"
+        f"{rows}\n\n"
+        "`quantail COMMAND --help` tells more. A first run: quantail train MinAtar/Breakout-v1"
+    )

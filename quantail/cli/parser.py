@@ -1,0 +1,33 @@
+"""Argument parsing that answers a mistake with one sentence."""
+
+import argparse
+import re
+from typing import Any, NoReturn
+
+from quantail.errors import QuantailError, did_you_mean
+
+
+class Parser(argparse.ArgumentParser):
+    """argparse, without abbreviations, and with `QuantailError` in place of usage and exit."""
+
+    def __init__(self, **options: Any) -> None:
+        super().__init__(
+            allow_abbrev=False,
+            formatter_class=lambda prog: argparse.HelpFormatter(prog, max_help_position=34, width=100),
+            **options,
+        )
+
+    def error(self, message: str) -> NoReturn:
+        raise QuantailError(f"{message}. See `{self.prog} --help`.")
+
+    def parse(self, words: list[str]) -> argparse.Namespace:
+        """The arguments; an unknown flag is answered with the nearest known one."""
+        found, unknown = self.parse_known_args(words)
+        if unknown:
+            flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+            word = next((word for word in unknown if word.startswith("-")), unknown[0])
+            name = re.split("=", word)[0]
+            raise QuantailError(
+                f"unknown argument {word!r}.{did_you_mean(name, flags)} See `{self.prog} --help`."
+            )
+        return found

@@ -1,0 +1,22 @@
+"""quantail presets [NAME]"""
+
+from quantail.cli.listing import print_table
+from quantail.cli.parser import Parser
+from quantail.recipes import PRESETS, compose
+from quantail.settings import to_toml
+
+
+def run(words: list[str]) -> int:
+    parser = Parser(
+        prog="quantail presets",
+        description="The presets there are; with a name, all settings of it as TOML. "
+        "Write them to a file, change it, and train with --preset FILE.toml.",
+    )
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a preset, or a .toml file")
+    name = parser.parse(words).name
+    if name is None:
+        rows = [(preset, about.summary) for preset, about in PRESETS.items()]
+        print_table(("preset", "for"), rows)
+    else:
+        print(to_toml(compose(name, {}), f"preset {name}"), end="")
+    return 0

@@ -1,0 +1,27 @@
+"""quantail resume RUN"""
+
+import sys
+
+from quantail.cli.parser import Parser
+from quantail.settings import coerce
+from quantail.training.progress import reporter_for
+from quantail.training.train import resume
+
+
+def run(words: list[str]) -> int:
+    parser = Parser(
+        prog="quantail resume",
+        description="Go on with a run exactly where its last checkpoint stands. The result is the "
+        "same, bit for bit, as if it had never stopped.",
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("--steps", metavar="N", help="new length of the run in all, in steps")
+    parser.add_argument(
+        "--checkpoint", default="last", metavar="last|previous", help="where to go on from [last]"
+    )
+    parser.add_argument("--quiet", action="store_true", help="show only the summary")
+    arguments = parser.parse(words)
+    steps = None if arguments.steps is None else coerce("steps", arguments.steps)
+    reporter = reporter_for(sys.stderr, quiet=arguments.quiet)
+    resume(arguments.run, steps=steps, checkpoint=arguments.checkpoint, reporter=reporter)
+    return reporter.status

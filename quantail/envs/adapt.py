@@ -1,0 +1,126 @@
+"""Any Gymnasium environment with discrete actions, made ready for an agent."""
+
+from typing import Any
+
+import gymnasium as gym
+import numpy as np
+from gymnasium import spaces
+from numpy.typing import NDArray
+
+from quantail.errors import QuantailError
+from quantail.observations import ActionSpec, Layout, ObservationSpec
+
+Array = NDArray[Any]
+Env = gym.Env[Any, Any]
+
+
+def observation_spec(space: gym.Space[Any], stack: int, name: str) -> ObservationSpec:
+    """How observations of this space are stored and shown to a network, or why they cannot be."""
+    if isinstance(space, spaces.Discrete):
+        return ObservationSpec((int(space.n),), "float32", "one-hot", stack, int(space.start))
+    if isinstance(space, spaces.MultiBinary):
+        return ObservationSpec(tuple(space.shape), "uint8", "vector", stack)
+    if not isinstance(space, spaces.Box):
+        raise QuantailError(
+            f"{name} has observations of type {type(space).__name__}; Quantail takes vectors, "
+            "images and Discrete ones: wrap it in gymnasium.wrappers.FlattenObservation."
+        )
+    shape, layout = tuple(space.shape), _layout(space)
+    if layout == "vector" and len(shape) != 1:
+        raise QuantailError(
+            f"{name} has observations of shape {shape}; Quantail takes vectors and images: "
+            "wrap it in gymnasium.wrappers.FlattenObservation."
+        )
+    small = space.dtype in (np.dtype(np.uint8), np.dtype(bool))
+    return ObservationSpec(shape, str(space.dtype) if small else "float32", layout, stack)
+
+
+def _layout(space: spaces.Box) -> Layout:
+    shape = space.shape
+    if len(shape) == 2 and space.dtype == np.uint8 and min(shape) >= 8:
+        return "hw"
+    if len(shape) == 3:
+        return "hwc" if shape[-1] <= shape[0] else "chw"
+    return "vector"
+
+
+def action_spec(space: gym.Space[Any], name: str) -> ActionSpec:
+    """The actions of this space, or why they cannot be used."""
+    if not isinstance(space, spaces.Discrete):
+        raise QuantailError(
+            f"{name} has {type(space).__name__} actions; Quantail's agents choose among "
+            "Discrete ones: discretise the actions first."
+        )
+    return ActionSpec(int(space.n), int(space.start))
+
+
+def encode_frame(spec: ObservationSpec, observation: Any) -> Array:
+    """One observation of the environment as it is stored."""
+    if spec.layout == "one-hot":
+        frame = np.zeros(spec.shape, spec.dtype)
+        frame[int(observation) - spec.start] = 1
+        return frame
+    return np.asarray(observation, dtype=spec.dtype)
+
+
+class Adapter(gym.Wrapper[Any, Any, Any, Any]):
+    """Frames in their stored dtype, the newest `stack` of them together, actions counted from 0.
+
+    Observations before an episode's first one are zeros. Anything that is not finite is refused.
+    """
+
+    def __init__(self, env: Env, stack: int, name: str) -> None:
+        super().__init__(env)
+        self.name = name
+        self.actions = action_spec(env.action_space, name)
+        self.spec_of_observation = observation_spec(env.observation_space, stack, name)
+        self.observation_space = _space(self.spec_of_observation)
+        self.action_space = spaces.Discrete(self.actions.count)
+        self._stack = np.zeros((stack, *self.spec_of_observation.shape), self.observation_space.dtype)
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Array, dict[str, Any]]:
+        observation, info = self.env.reset(seed=seed, options=options)
+        self._stack[:] = 0
+        return self._push(observation), info
+
+    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        observation, reward, terminated, truncated, info = self.env.step(
+            int(action) + self.actions.start
+        )
+        reward = float(reward)
+        if not np.isfinite(reward):
+            raise QuantailError(f"{self.name} gave a reward of {reward} for action {action}.")
+        return self._push(observation), reward, bool(terminated), bool(truncated), info
+
+    def _push(self, observation: Any) -> Array:
+        spec = self.spec_of_observation
+        frame = encode_frame(spec, observation)
+        if frame.shape != spec.shape:
+            raise QuantailError(
+                f"{self.name} gave an observation of shape {frame.shape}; "
+                f"its observation_space says {spec.shape}."
+            )
+        if spec.dtype == "float32" and not np.isfinite(frame).all():
+            raise QuantailError(f"{self.name} gave an observation that is not finite: {frame}.")
+        if spec.stack == 1:
+            return frame
+        self._stack[:-1] = self._stack[1:]
+        self._stack[-1] = frame
+        return self._stack.copy()
+
+
+def newest_frame(spec: ObservationSpec, observation: Array) -> Array:
+    """The one frame of an adapted observation that its predecessor did not have."""
+    frame: Array = observation if spec.stack == 1 else observation[-1]
+    return frame
+
+
+def _space(spec: ObservationSpec) -> spaces.Box:
+    kind = np.dtype(spec.dtype)
+    if kind == np.uint8:
+        return spaces.Box(0, 255, spec.input_shape, np.uint8)
+    if kind == np.bool_:
+        return spaces.Box(0, 1, spec.input_shape, np.bool_)  # type: ignore[arg-type]
+    return spaces.Box(-np.inf, np.inf, spec.input_shape, np.float32)

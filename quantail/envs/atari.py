@@ -1,0 +1,102 @@
+"""ALE games under the protocol of the paper, on top of the raw emulator."""
+
+from typing import Any
+
+import ale_py
+import gymnasium as gym
+import numpy as np
+from ale_py import roms
+from gymnasium import spaces
+from numpy.typing import NDArray
+from PIL import Image
+
+from quantail.errors import QuantailError
+
+Frame = NDArray[np.uint8]
+SIDE = 84
+
+
+class AtariGame(gym.Env[Frame, Any]):
+    """One game, one 84×84 grey frame a step; the score is raw and a game ends only when it is over.
+
+    An action is held for `action_repeat` frames and the frame shown is the maximum of the last two.
+    A game is a function of its seed and its actions: the emulator itself draws nothing, no-ops and
+    sticky actions are drawn here. `info["life_lost"]` says that a life was lost in the step.
+    """
+
+    metadata = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
+
+    def __init__(
+        self,
+        game: str,
+        *,
+        action_repeat: int = 4,
+        no_ops: int = 30,
+        sticky: float = 0.0,
+        mode: int | None = None,
+        difficulty: int | None = None,
+        render_mode: str | None = None,
+    ) -> None:
+        self.render_mode = render_mode
+        self.action_repeat, self.no_ops, self.sticky = action_repeat, no_ops, sticky
+        self.ale = ale_py.ALEInterface()
+        self.ale.setFloat("repeat_action_probability", 0.0)
+        self.ale.setInt("random_seed", 0)
+        path = roms.get_rom_path(game)
+        if path is None:
+            raise QuantailError(f"the ROM of {game} is not on this machine: see `quantail doctor`.")
+        self.ale.loadROM(path)
+        if mode is not None:
+            self.ale.setMode(mode)
+        if difficulty is not None:
+            self.ale.setDifficulty(difficulty)
+        self.action_set = self.ale.getMinimalActionSet()
+        self.action_space = spaces.Discrete(len(self.action_set))
+        self.observation_space = spaces.Box(0, 255, (SIDE, SIDE), np.uint8)
+        height, width = self.ale.getScreenDims()
+        self._screens = np.zeros((2, height, width), np.uint8)
+        self._last_action = ale_py.Action.NOOP
+
+    def reset(
+        self, *, seed: int | None = None, options: dict[str, Any] | None = None
+    ) -> tuple[Frame, dict[str, Any]]:
+        super().reset(seed=seed)
+        self.ale.reset_game()
+        self._last_action = ale_py.Action.NOOP
+        for _ in range(int(self.np_random.integers(self.no_ops + 1))):
+            self._emulate(ale_py.Action.NOOP)
+            if self.ale.game_over(with_truncation=False):
+                self.ale.reset_game()
+        self._screens[:] = 0
+        self.ale.getScreenGrayscale(self._screens[1])
+        return self._frame(), self._info(life_lost=False)
+
+    def step(self, action: int) -> tuple[Frame, float, bool, bool, dict[str, Any]]:
+        lives, reward, over = self.ale.lives(), 0, False
+        self._screens[:] = 0
+        for repeat in range(self.action_repeat):
+            reward += self._emulate(self.action_set[action])
+            over = self.ale.game_over(with_truncation=False)
+            if over or repeat >= self.action_repeat - 2:
+                self._screens[0] = self._screens[1]
+                self.ale.getScreenGrayscale(self._screens[1])
+            if over:
+                break
+        lost = over or self.ale.lives() < lives
+        return self._frame(), float(reward), over, False, self._info(life_lost=lost)
+
+    def render(self) -> NDArray[np.uint8]:
+        return self.ale.getScreenRGB()
+
+    def _emulate(self, action: ale_py.Action) -> int:
+        if self.sticky and self.np_random.random() < self.sticky:
+            action = self._last_action
+        self._last_action = action
+        return self.ale.act(action)
+
+    def _frame(self) -> Frame:
+        image = Image.fromarray(self._screens.max(axis=0))
+        return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR))
+
+    def _info(self, *, life_lost: bool) -> dict[str, Any]:
+        return {"lives": self.ale.lives(), "life_lost": life_lost}

@@ -1,0 +1,122 @@
+"""From an id or a function to an environment that is ready for an agent."""
+
+import importlib.util
+import logging
+from collections.abc import Callable
+from typing import Any, Literal
+
+import ale_py
+import gymnasium as gym
+from gymnasium.envs.registration import EnvSpec
+from gymnasium.wrappers import TimeLimit
+
+from quantail.envs import minatar
+from quantail.envs.adapt import Adapter, Env
+from quantail.envs.atari import AtariGame
+from quantail.errors import QuantailError, did_you_mean
+from quantail.observations import ActionSpec, ObservationSpec
+from quantail.settings import Settings
+
+EnvSource = str | Callable[[], Env]
+Kind = Literal["atari", "minatar", "other"]
+
+ATARI_ONLY = ("action_repeat", "no_ops", "sticky", "life_loss_ends")
+
+
+def make(source: EnvSource, settings: Settings, render_mode: str | None = None) -> Adapter:
+    """The environment that the settings describe, observations and actions as the agent has them."""
+    name, kind = name_of(source), kind_of(source)
+    if kind == "atari":
+        env = _make_atari(_find(str(source)), settings, render_mode)
+    else:
+        _refuse_atari_settings(name, settings)
+        env = _make_any(source, name, render_mode)
+        if kind == "minatar":
+            env = minatar.MinAtarEpisode(env)
+    if settings.max_episode_steps:
+        env = TimeLimit(env, settings.max_episode_steps)
+    return Adapter(env, settings.stack, name)
+
+
+def kind_of(source: EnvSource) -> Kind:
+    """Which family an environment belongs to; an unknown id is refused."""
+    if not isinstance(source, str):
+        return "other"
+    entry = str(_find(source).entry_point)
+    if entry.startswith("ale_py.env"):
+        return "atari"
+    return "minatar" if entry.startswith("minatar.gym") else "other"
+
+
+def name_of(source: EnvSource) -> str:
+    """What a source is called in files and messages."""
+    if isinstance(source, str):
+        return source
+    module = getattr(source, "__module__", "")
+    return f"{module}.{getattr(source, '__qualname__', type(source).__name__)}"
+
+
+def specs_of(env: Adapter) -> tuple[ObservationSpec, ActionSpec]:
+    """What an agent must know of an environment."""
+    return env.spec_of_observation, env.actions
+
+
+def _find(name: str) -> EnvSpec:
+    gym.register_envs(ale_py)
+    minatar.register()
+    module, _, identifier = name.rpartition(":")
+    if module:
+        _import(module, name)
+    spec = gym.registry.get(identifier)
+    if spec is None:
+        raise QuantailError(
+            f"unknown environment {name!r}: it takes the id of a Gymnasium environment, "
+            "or module:id for one that a module of yours registers."
+            f"{did_you_mean(identifier, gym.registry)}"
+        )
+    return spec
+
+
+def _import(module: str, name: str) -> None:
+    try:
+        importlib.import_module(module)
+    except ImportError as error:
+        raise QuantailError(
+            f"environment {name!r}: the module {module!r} cannot be imported ({error})."
+        ) from error
+
+
+def _make_atari(spec: EnvSpec, settings: Settings, render_mode: str | None) -> Env:
+    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    return AtariGame(
+        spec.kwargs["game"],
+        action_repeat=settings.action_repeat,
+        no_ops=settings.no_ops,
+        sticky=settings.sticky,
+        mode=spec.kwargs.get("mode"),
+        difficulty=spec.kwargs.get("difficulty"),
+        render_mode=render_mode,
+    )
+
+
+def _make_any(source: EnvSource, name: str, render_mode: str | None) -> Env:
+    logging.getLogger("gymnasium").setLevel(logging.ERROR)
+    try:
+        if isinstance(source, str):
+            return gym.make(source, render_mode=render_mode, disable_env_checker=True)
+        env = source()
+    except Exception as error:
+        raise QuantailError(f"{name} cannot be made: {error}") from error
+    if not isinstance(env, gym.Env):
+        raise QuantailError(f"{name} returned {type(env).__name__}, not a Gymnasium environment.")
+    return env
+
+
+def _refuse_atari_settings(name: str, settings: Settings) -> None:
+    plain: dict[str, Any] = Settings().to_dict()
+    for setting in ATARI_ONLY:
+        if getattr(settings, setting) != plain[setting]:
+            raise QuantailError(
+                f"{setting} {getattr(settings, setting)} is for ALE games only; {name} is not one: "
+                "choose another preset or leave it out."
+            )

@@ -1,0 +1,16 @@
+"""The one exception for a mistake that its user can mend."""
+
+from collections.abc import Iterable
+from difflib import get_close_matches
+
+
+class QuantailError(Exception):
+    """A user's mistake or a broken file, told in one sentence. Commands print it without a traceback."""
+
+
+def did_you_mean(word: str, known: Iterable[str]) -> str:
+    """A short question that names the nearest known word, or nothing when none is near."""
+    known = list(known)
+    lowered = {name.lower(): name for name in known}
+    near = get_close_matches(word.lower(), lowered, n=1, cutoff=0.5)
+    return f" Did you mean {lowered[near[0]]!r}?" if near else ""

@@ -1,0 +1,78 @@
+"""Files that are either the old one or the new one, never a part of one."""
+
+import json
+import os
+import zlib
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+from safetensors import SafetensorError
+from safetensors.numpy import load_file as _load_arrays
+from safetensors.numpy import save as _dump_arrays
+
+from quantail.errors import QuantailError
+
+
+def write_bytes(path: Path, content: bytes) -> None:
+    """Replace a file atomically and durably."""
+    temporary = path.with_name(f".{path.name}.part")
+    with temporary.open("wb") as file:
+        file.write(content)
+        file.flush()
+        os.fsync(file.fileno())
+    os.replace(temporary, path)
+    sync_folder(path.parent)
+
+
+def write_text(path: Path, content: str) -> None:
+    write_bytes(path, content.encode())
+
+
+def write_json(path: Path, content: dict[str, Any]) -> None:
+    write_text(path, json.dumps(content, indent=2, allow_nan=True) + "\n")
+
+
+def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
+    """Named arrays as one safetensors file."""
+    contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
+    write_bytes(path, _dump_arrays(contiguous))
+
+
+def read_json(path: Path) -> dict[str, Any]:
+    try:
+        content = json.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
+        raise QuantailError(f"{path} cannot be read: {error}") from error
+    if not isinstance(content, dict):
+        raise QuantailError(f"{path} cannot be read: it does not hold a JSON object.")
+    return content
+
+
+def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
+    try:
+        arrays: dict[str, NDArray[Any]] = _load_arrays(path)
+    except (OSError, SafetensorError) as error:
+        raise QuantailError(f"{path} is damaged or cut short: {error}") from error
+    return arrays
+
+
+def checksum(path: Path) -> str:
+    """Size and CRC-32 of a file: enough to notice that it was cut or changed."""
+    crc, size = 0, 0
+    with path.open("rb") as file:
+        while block := file.read(1 << 20):
+            crc, size = zlib.crc32(block, crc), size + len(block)
+    return f"{size}:{crc:08x}"
+
+
+def sync_folder(folder: Path) -> None:
+    """Make renames in a folder durable, where the system can."""
+    if os.name != "posix":
+        return
+    descriptor = os.open(folder, os.O_RDONLY)
+    try:
+        os.fsync(descriptor)
+    finally:
+        os.close(descriptor)

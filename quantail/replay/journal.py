@@ -1,0 +1,78 @@
+"""The replay on disk: each checkpoint writes only what is new since the one before."""
+
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quantail.errors import QuantailError
+from quantail.files import checksum, read_arrays, write_arrays
+from quantail.replay.store import ReplayStore
+
+FIELDS = ("frames", "actions", "rewards", "flags")
+
+
+class ReplayJournal:
+    """Segments of a store, in files that are written once and removed when nothing needs them."""
+
+    def __init__(self, folder: Path, store: ReplayStore) -> None:
+        self.folder = folder
+        self.store = store
+        self.segments: list[dict[str, Any]] = []  # oldest first
+
+    def append(self) -> list[dict[str, Any]]:
+        """Write what is new; the list of segments that together hold the store."""
+        store = self.store
+        done = np.array(self.segments[-1]["end"]) if self.segments else np.zeros_like(store.written)
+        # The last place is written again: an episode may have been cut there since.
+        begin = np.maximum(done - 1, store.oldest)
+        if (done < store.written).any():
+            self.folder.mkdir(exist_ok=True)
+            name = f"{int(done.sum()):012d}-{int(store.written.sum()):012d}.safetensors"
+            write_arrays(self.folder / name, self._collect(begin))
+            self.segments.append(
+                {
+                    "file": name,
+                    "begin": begin.tolist(),
+                    "end": store.written.tolist(),
+                    "checksum": checksum(self.folder / name),
+                }
+            )
+        oldest = store.oldest
+        self.segments = [s for s in self.segments if (np.array(s["end"]) > oldest).any()]
+        return list(self.segments)
+
+    def restore(self, segments: list[dict[str, Any]]) -> None:
+        """Fill the store from these segments."""
+        store = self.store
+        for segment in segments:
+            path = self.folder / segment["file"]
+            if not path.exists() or checksum(path) != segment["checksum"]:
+                raise QuantailError(f"{path} is missing, damaged or cut short.")
+            arrays = read_arrays(path)
+            begin, end = np.array(segment["begin"]), np.array(segment["end"])
+            offset = 0
+            for env in range(store.envs):
+                places = np.arange(begin[env], end[env])
+                rows = slice(offset, offset + len(places))
+                offset += len(places)
+                for field in FIELDS:
+                    getattr(store, field)[env, places % store.length] = arrays[field][rows]
+            store.written[:] = end
+        self.segments = list(segments)
+
+    def prune(self, kept: set[str]) -> None:
+        """Remove the files that no checkpoint names."""
+        for path in self.folder.glob("*.safetensors"):
+            if path.name not in kept:
+                path.unlink()
+
+    def _collect(self, begin: Any) -> dict[str, Any]:
+        store = self.store
+        rows = {
+            env: np.arange(begin[env], store.written[env]) % store.length for env in range(store.envs)
+        }
+        return {
+            field: np.concatenate([getattr(store, field)[env, rows[env]] for env in rows])
+            for field in FIELDS
+        }

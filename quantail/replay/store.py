@@ -1,0 +1,110 @@
+"""Rings of frames, one for each environment."""
+
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quantail.observations import ObservationSpec
+
+Index = NDArray[np.int64]
+Array = NDArray[Any]
+
+# What a place in a ring holds beside its frame.
+FIRST = 1  # the frame begins an episode: stacks do not reach behind it
+TERMINAL = 2  # the transition ends in a state of value zero (an episode's end, or a life lost)
+TRUNCATED = 4  # the episode was cut after the transition: the next place holds its last frame
+FINAL = 8  # only the last frame of a truncated episode: no transition starts here
+
+
+class ReplayStore:
+    """Frames, actions and rewards in the order in which each environment gave them.
+
+    Place i of an environment holds the frame seen, the action taken there and the reward that came
+    of it; the frame that followed is at place i + 1. Places are numbered from the run's start and
+    never reused, the ring keeps the newest `length` of them.
+    """
+
+    def __init__(self, spec: ObservationSpec, envs: int, capacity: int) -> None:
+        self.spec = spec
+        self.envs = envs
+        self.length = capacity // envs
+        shape = (envs, self.length)
+        self.frames = np.zeros((*shape, *spec.shape), spec.dtype)
+        self.actions = np.zeros(shape, np.int32)
+        self.rewards = np.zeros(shape, np.float32)
+        self.flags = np.zeros(shape, np.uint8)
+        self.written = np.zeros(envs, np.int64)
+
+    @staticmethod
+    def bytes_needed(spec: ObservationSpec, capacity: int) -> int:
+        """What the arrays take for so many places."""
+        return capacity * (spec.frame_bytes + 4 + 4 + 1)
+
+    def add(
+        self, env: int, frame: Array, action: int, reward: float, *, first: bool, terminal: bool
+    ) -> None:
+        """Append a transition: the frame seen, the action taken, the reward that came of it."""
+        flags = (FIRST if first else 0) | (TERMINAL if terminal else 0)
+        self._append(env, frame, action, reward, flags)
+
+    def truncate(self, env: int, final_frame: Array) -> None:
+        """The episode was cut after the last transition, in a state with this frame."""
+        last = (self.written[env] - 1) % self.length
+        self.flags[env, last] |= TRUNCATED
+        self._append(env, final_frame, 0, 0.0, FINAL)
+
+    def _append(self, env: int, frame: Array, action: int, reward: float, flags: int) -> None:
+        at = self.written[env] % self.length
+        self.frames[env, at] = frame
+        self.actions[env, at] = action
+        self.rewards[env, at] = reward
+        self.flags[env, at] = flags
+        self.written[env] += 1
+
+    @property
+    def oldest(self) -> Index:
+        """The oldest place still held, for each environment."""
+        return np.maximum(self.written - self.length, 0)
+
+    def __len__(self) -> int:
+        """Places in use, over all environments."""
+        return int((self.written - self.oldest).sum())
+
+    def flags_at(self, env: Index, place: Index) -> NDArray[np.uint8]:
+        flags: NDArray[np.uint8] = self.flags[env, place % self.length]
+        return flags
+
+    def stacks(self, env: Index, place: Index, out: Array) -> None:
+        """Rebuild the stacked observations at these places, zeros before an episode's first frame."""
+        stack = self.spec.stack
+        if stack == 1:
+            out[...] = self.frames[env, place % self.length]
+            return
+        begun = np.zeros(len(place), bool)
+        for back in range(stack):
+            at = place - back
+            out[:, stack - 1 - back] = self.frames[env, at % self.length]
+            out[begun, stack - 1 - back] = 0
+            begun |= (self.flags_at(env, at) & FIRST) > 0
+
+    def stack_is_whole(self, env: Index, place: Index) -> NDArray[np.bool_]:
+        """Whether every frame that the stack at a place needs is still in the ring."""
+        whole = np.ones(len(place), bool)
+        begun = np.zeros(len(place), bool)
+        for back in range(self.spec.stack):
+            at = place - back
+            whole &= begun | (at >= self.oldest[env])
+            begun |= (self.flags_at(env, at) & FIRST) > 0
+        return whole
+
+    def check_valid(self) -> None:
+        """Raise if what the rings hold cannot have come from episodes."""
+        for env in range(self.envs):
+            places = np.arange(self.oldest[env], self.written[env])
+            flags = self.flags[env, places % self.length]
+            final, truncated = (flags & FINAL) > 0, (flags & TRUNCATED) > 0
+            assert not (final & ((flags & (FIRST | TERMINAL | TRUNCATED)) > 0)).any()
+            assert not (truncated & ((flags & TERMINAL) > 0)).any()
+            assert (final[1:] == truncated[:-1]).all()
+            assert not truncated[-1:].any()

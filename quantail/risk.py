@@ -1,0 +1,310 @@
+"""Distortion risk measures: maps β of τ ∈ [0, 1] into [0, 1].
+
+An agent values an action at Q_β = E[Z_β(τ)] with τ uniform. Every measure here is a small frozen
+dataclass that is called with τ (a tensor, an array or a number) and answers in kind, and whose
+`str` is the text form used on the command line: `cvar:0.25`.
+"""
+
+import importlib
+import math
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from typing import Any, ClassVar, overload
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quantail.errors import QuantailError, did_you_mean
+
+TauMap = Callable[[Tensor], Tensor]
+
+
+class RiskMeasure:
+    """What all measures share: calling them with tensors, arrays or numbers."""
+
+    summary: ClassVar[str]
+    takes: ClassVar[str] = ""
+
+    def distort(self, tau: Tensor) -> Tensor:
+        raise NotImplementedError
+
+    @overload
+    def __call__(self, tau: Tensor) -> Tensor: ...
+    @overload
+    def __call__(self, tau: float) -> float: ...
+    @overload
+    def __call__(self, tau: NDArray[Any]) -> NDArray[Any]: ...
+    def __call__(self, tau: Tensor | float | NDArray[Any]) -> Tensor | float | NDArray[Any]:
+        if isinstance(tau, Tensor):
+            return self.distort(tau)
+        if isinstance(tau, int | float):
+            return float(self.distort(torch.tensor(tau, dtype=torch.float64)))
+        answer: NDArray[Any] = self.distort(torch.as_tensor(tau)).numpy()
+        return answer
+
+
+@dataclass(frozen=True)
+class Neutral(RiskMeasure):
+    """β(τ) = τ: the plain mean."""
+
+    summary = "the mean return: no preference about risk"
+
+    def distort(self, tau: Tensor) -> Tensor:
+        return tau
+
+    def __str__(self) -> str:
+        return "neutral"
+
+
+@dataclass(frozen=True)
+class CPW(RiskMeasure):
+    """Cumulative probability weighting: τ^η / (τ^η + (1 − τ)^η)^(1/η)."""
+
+    eta: float
+    summary = "cumulative prospect weighting: people's view of rare events (0.71)"
+    takes = "a number of at least 0.28 (below that the map is not monotone)"
+
+    def __post_init__(self) -> None:
+        _require(0.28 <= self.eta < math.inf, "cpw", self.eta, self.takes)
+
+    def distort(self, tau: Tensor) -> Tensor:
+        # In logarithms, so that a large η cannot underflow to 0/0.
+        a, b = self.eta * tau.log(), self.eta * torch.log1p(-tau)
+        return torch.exp(a - torch.logaddexp(a, b) / self.eta)
+
+    def __str__(self) -> str:
+        return f"cpw:{self.eta:g}"
+
+
+@dataclass(frozen=True)
+class Wang(RiskMeasure):
+    """Φ(Φ⁻¹(τ) + η): averse for η < 0, seeking for η > 0."""
+
+    eta: float
+    summary = "shifts a normal return by η deviations: averse below 0, seeking above"
+    takes = "any finite number"
+
+    def __post_init__(self) -> None:
+        _require(math.isfinite(self.eta), "wang", self.eta, self.takes)
+
+    def distort(self, tau: Tensor) -> Tensor:
+        shifted: Tensor = torch.special.ndtr(torch.special.ndtri(tau) + self.eta)
+        return shifted
+
+    def __str__(self) -> str:
+        return f"wang:{self.eta:g}"
+
+
+@dataclass(frozen=True)
+class Pow(RiskMeasure):
+    """τ^(1/(1+|η|)) for η ≥ 0, and its mirror 1 − (1 − τ)^(1/(1+|η|)) for η < 0."""
+
+    eta: float
+    summary = "power weighting: averse below 0, seeking above"
+    takes = "any finite number"
+
+    def __post_init__(self) -> None:
+        _require(math.isfinite(self.eta), "pow", self.eta, self.takes)
+
+    def distort(self, tau: Tensor) -> Tensor:
+        exponent = 1.0 / (1.0 + abs(self.eta))
+        if self.eta >= 0:
+            return tau**exponent
+        # 1 − (1 − τ)^e without the cancellation near τ = 0.
+        return -torch.expm1(exponent * torch.log1p(-tau))
+
+    def __str__(self) -> str:
+        return f"pow:{self.eta:g}"
+
+
+@dataclass(frozen=True)
+class CVaR(RiskMeasure):
+    """ητ: the mean of the worst fraction η of returns."""
+
+    eta: float
+    summary = "the mean of the worst fraction η of returns: averse"
+    takes = "a number above 0 and at most 1"
+
+    def __post_init__(self) -> None:
+        _require(0 < self.eta <= 1, "cvar", self.eta, self.takes)
+
+    def distort(self, tau: Tensor) -> Tensor:
+        return self.eta * tau
+
+    def __str__(self) -> str:
+        return f"cvar:{self.eta:g}"
+
+
+@dataclass(frozen=True)
+class Norm(RiskMeasure):
+    """The quantile function of the mean of η uniforms: less weight on both tails."""
+
+    eta: int
+    summary = "the mean of η uniform levels: ignores both tails"
+    takes = "a whole number from 1 to 30"
+
+    def __post_init__(self) -> None:
+        whole = math.isfinite(self.eta) and self.eta == int(self.eta) and 1 <= self.eta <= 30
+        _require(whole, "norm", self.eta, self.takes)
+        object.__setattr__(self, "eta", int(self.eta))
+
+    def distort(self, tau: Tensor) -> Tensor:
+        if self.eta == 1:
+            return tau
+        # The law is symmetric about ½: solve the lower half, mirror the upper one.
+        upper = tau > 0.5
+        lower = _bates_quantile(torch.where(upper, 1 - tau, tau).double(), self.eta)
+        return torch.where(upper, 1 - lower, lower).to(tau.dtype)
+
+    def __str__(self) -> str:
+        return f"norm:{self.eta}"
+
+
+@dataclass(frozen=True)
+class Custom(RiskMeasure):
+    """A user's own map of τ, checked once to be a distortion."""
+
+    map: TauMap
+    name: str = field(default="")
+    summary = "your own map of τ"
+
+    def __post_init__(self) -> None:
+        if not self.name:
+            object.__setattr__(self, "name", _importable_name(self.map))
+        grid = torch.linspace(0, 1, 257)
+        try:
+            answer = torch.as_tensor(self.map(grid))
+        except Exception as error:
+            raise QuantailError(f"risk {self.name} failed on a tensor of τ: {error}") from error
+        if answer.shape != grid.shape:
+            raise QuantailError(
+                f"risk {self.name} must return one value for each τ: "
+                f"it got shape {tuple(grid.shape)} and returned {tuple(answer.shape)}."
+            )
+        inside = bool(((answer >= 0) & (answer <= 1)).all())
+        if not inside or bool((answer.diff() < -1e-6).any()):
+            raise QuantailError(
+                f"risk {self.name} must map [0, 1] into [0, 1] and must not decrease in τ."
+            )
+
+    def distort(self, tau: Tensor) -> Tensor:
+        return torch.as_tensor(self.map(tau)).to(tau.dtype)
+
+    def __str__(self) -> str:
+        return self.name
+
+
+MEASURES: dict[str, type[RiskMeasure]] = {
+    "neutral": Neutral,
+    "cpw": CPW,
+    "wang": Wang,
+    "pow": Pow,
+    "cvar": CVaR,
+    "norm": Norm,
+}
+
+
+def parse_risk(risk: str | RiskMeasure | TauMap) -> RiskMeasure:
+    """A measure from its text form (`cvar:0.25`, `neutral`, `module:function`) or from any callable."""
+    if isinstance(risk, RiskMeasure):
+        return risk
+    if not isinstance(risk, str):
+        if not callable(risk):
+            raise QuantailError(f"risk takes a text such as 'cvar:0.25' or a map of τ, not {risk!r}.")
+        return Custom(risk)
+    name, _, parameter = risk.strip().partition(":")
+    measure = MEASURES.get(name.lower())
+    if measure is Neutral and not parameter:
+        return Neutral()
+    if measure is None or measure is Neutral:
+        if measure is None and parameter and not _is_number(parameter):
+            return Custom(_imported(risk, name, parameter), risk)
+        raise QuantailError(
+            f"unknown risk {risk!r}: it takes neutral, cpw:η, wang:η, pow:η, cvar:η, norm:η "
+            f"or module:function.{did_you_mean(name, MEASURES)}"
+        )
+    if not _is_number(parameter):
+        raise QuantailError(f"risk {risk!r}: {name}:η takes {measure.takes}.")
+    return measure(float(parameter))  # type: ignore[call-arg]
+
+
+def value(quantile: Callable[[Tensor], Tensor], risk: RiskMeasure, points: int = 100_000) -> float:
+    """Q_β of the law with this quantile function, by midpoints in float64."""
+    return float(quantile(risk(midpoints(points, torch.float64))).mean())
+
+
+def midpoints(count: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """The levels (k + ½)/count: the fixed τ that stand for a uniform one."""
+    return ((torch.arange(count, dtype=torch.float64) + 0.5) / count).to(dtype)
+
+
+def _require(valid: bool, name: str, eta: float, takes: str) -> None:
+    if not valid:
+        raise QuantailError(f"risk {name}:{eta:g} is out of range: {name}:η takes {takes}.")
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True
+
+
+def _importable_name(function: TauMap) -> str:
+    module = getattr(function, "__module__", type(function).__module__)
+    return f"{module}:{getattr(function, '__qualname__', type(function).__name__)}"
+
+
+def _imported(text: str, module: str, attribute: str) -> TauMap:
+    try:
+        found = importlib.import_module(module)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except (ImportError, AttributeError) as error:
+        raise QuantailError(
+            f"risk {text!r} cannot be imported ({error}): give a measure such as cvar:0.25, "
+            "or module:function, or pass the function itself from Python."
+            f"{did_you_mean(module, MEASURES)}"
+        ) from error
+    if not callable(found):
+        raise QuantailError(f"risk {text!r} is not a function of τ.")
+    return found
+
+
+def _bates_quantile(probability: Tensor, n: int) -> Tensor:
+    """Inverse of the CDF of the mean of n uniforms, for probabilities up to ½, in float64."""
+    # Up to one, the CDF of the sum is xⁿ/n!, which inverts exactly; beyond it, bisect.
+    exact = torch.exp((probability.log() + math.lgamma(n + 1)) / n)
+    low = torch.ones_like(probability)
+    high = torch.full_like(probability, n / 2)
+    for _ in range(54):
+        middle = (low + high) / 2
+        below = _irwin_hall_cdf(middle, n) < probability
+        low = torch.where(below, middle, low)
+        high = torch.where(below, high, middle)
+    return torch.where(exact <= 1, exact, (low + high) / 2) / n
+
+
+def _irwin_hall_cdf(x: Tensor, n: int) -> Tensor:
+    """P(U₁ + … + Uₙ ≤ x) = Σ_k (−1)^k C(n, k) (x − k)₊ⁿ / n!, for x up to n/2."""
+    total = torch.zeros_like(x)
+    for k in range(n // 2 + 1):
+        scale = (-1.0) ** k * math.comb(n, k) / math.factorial(n)
+        total += scale * (x - k).clamp(min=0) ** n
+    return total
+
+
+def midpoint_levels(risk: RiskMeasure, count: int) -> Tensor:
+    """β at the midpoints, the fixed levels used outside training."""
+    return risk(midpoints(count))
+
+
+def as_levels(taus: Any) -> Tensor:
+    """A user's τ as a float32 vector, refused outside [0, 1]."""
+    levels = torch.from_numpy(np.atleast_1d(np.asarray(taus, dtype=np.float32)))
+    if levels.ndim != 1 or not bool(((levels >= 0) & (levels <= 1)).all()):
+        raise QuantailError("taus takes one or more levels between 0 and 1.")
+    return levels

@@ -1,0 +1,225 @@
+"""Every setting of a run, in one place: its meaning, its unit and where its value comes from.
+
+The defaults are the paper's; a preset (see `recipes.py`) differs from them only in what it names.
+"""
+
+import dataclasses
+import math
+import tomllib
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+from quantail.errors import QuantailError, did_you_mean
+
+PAPER = "IQN, Dabney et al. 2018"
+QR = "QR-DQN, Dabney et al. 2017"
+NATURE = "DQN, Mnih et al. 2015"
+OURS = "ours"
+
+
+@dataclass(frozen=True)
+class About:
+    """What a user is told of a setting, and what it may be."""
+
+    group: str
+    help: str
+    unit: str = ""
+    source: str = OURS
+    choices: tuple[str, ...] = ()
+    least: float = -math.inf
+    most: float = math.inf
+
+
+def _setting(default: Any, group: str, help: str, **about: Any) -> Any:
+    return dataclasses.field(default=default, metadata={"about": About(group, help, **about)})
+
+
+@dataclass(frozen=True)
+class Settings:
+    """A run's settings. A *step* is one decision of the agent; a *frame* is one of the emulator's."""
+
+    # fmt: off
+    agent: str = _setting("iqn", "run", "which agent (see `quantail agents`)")
+    risk: str = _setting("neutral", "run", "risk measure of behaviour, target and evaluation (see `quantail risks`)", source=PAPER)
+    steps: int = _setting(50_000_000, "run", "length of the run, over all environments", unit="steps", source=PAPER, least=1)
+    seed: int = _setting(0, "run", "the one seed from which every generator grows", least=0)
+    envs: int = _setting(1, "run", "copies of the environment, stepped with one forward pass", least=1)
+    device: str = _setting("auto", "run", "where networks live; auto is cuda or mps where there is one", choices=("auto", "cpu", "cuda", "mps"))
+    threads: int = _setting(0, "run", "threads of the CPU for tensors; 0 leaves torch's choice", least=0)
+
+    stack: int = _setting(1, "environment", "newest observations that the agent sees together", unit="observations", least=1)
+    max_episode_steps: int = _setting(0, "environment", "truncate episodes after so many; 0 keeps the environment's own limit", unit="steps", least=0)
+    clip_rewards: float = _setting(0.0, "environment", "bound on rewards for learning only, scores stay raw; 0 is off", least=0)
+    action_repeat: int = _setting(1, "environment", "ALE: frames for which an action is held", unit="frames", least=1)
+    no_ops: int = _setting(0, "environment", "ALE: most no-op actions at the start of a game, drawn uniformly", unit="frames", least=0)
+    sticky: float = _setting(0.0, "environment", "ALE: chance at each frame that the last action stays", source="Machado et al. 2018", least=0, most=1)
+    life_loss_ends: bool = _setting(False, "environment", "ALE: a lost life ends the bootstrap, never the game")
+
+    torso: str = _setting("auto", "network", "ψ; auto follows the observation", choices=("auto", "nature", "minatar", "mlp"))
+    mlp_sizes: tuple[int, ...] = _setting((128,), "network", "layers of the mlp torso", unit="units", least=1)
+    head_size: int = _setting(512, "network", "hidden layer of f", unit="units", source=NATURE, least=1)
+    embedding: str = _setting("cosine", "network", "φ, the embedding of τ", source=PAPER, choices=("cosine", "mlp", "linear"))
+    embedding_size: int = _setting(64, "network", "cosines, or hidden units of the mlp embedding", source=PAPER, least=1)
+    embedding_activation: str = _setting("relu", "network", "what follows φ", source=PAPER, choices=("relu", "sigmoid"))
+    merge: str = _setting("multiply", "network", "how ψ and φ meet: ψφ, [ψ, φ] or ψ(1 + φ)", source=PAPER, choices=("multiply", "concatenate", "residual"))
+
+    online_samples: int = _setting(64, "learning", "N, levels τ of the prediction", source=PAPER, least=1)
+    target_samples: int = _setting(64, "learning", "N′, levels τ′ of the target", source=PAPER, least=1)
+    policy_samples: int = _setting(32, "learning", "K, levels that choose an action", source=PAPER, least=1)
+    kappa: float = _setting(1.0, "learning", "κ, where the Huber loss turns linear; 0 is the plain quantile loss", source=QR, least=0)
+    discount: float = _setting(0.99, "learning", "γ, a step's discount", source=NATURE, least=0, most=1)
+    n_step: int = _setting(1, "learning", "rewards summed before the bootstrap", unit="steps", source=PAPER, least=1)
+    batch_size: int = _setting(32, "learning", "transitions of an update", source=NATURE, least=1)
+    learning_rate: float = _setting(5e-5, "learning", "Adam's rate", source=QR, least=0)
+    adam_epsilon: float = _setting(0.01 / 32, "learning", "Adam's epsilon", source=QR, least=0)
+    gradient_clip: float = _setting(0.0, "learning", "largest norm of the gradient; 0 is off", source=PAPER, least=0)
+    update_every: int = _setting(4, "learning", "from one update to the next", unit="steps", source=NATURE, least=1)
+    target_every: int = _setting(10_000, "learning", "from one copy into the target network to the next", unit="steps", source=NATURE, least=1)
+    learn_start: int = _setting(50_000, "learning", "before the first update", unit="steps", source=NATURE, least=1)
+
+    replay_capacity: int = _setting(1_000_000, "replay", "places for transitions, over all environments", unit="steps", source=NATURE, least=16)
+
+    epsilon_start: float = _setting(1.0, "acting", "chance of a random action at the start", source=NATURE, least=0, most=1)
+    epsilon_end: float = _setting(0.01, "acting", "chance of a random action in the end", source=QR, least=0, most=1)
+    epsilon_steps: int = _setting(1_000_000, "acting", "from start to end, after learn_start", unit="steps", source=QR, least=0)
+    evaluation_epsilon: float = _setting(0.001, "acting", "chance of a random action in evaluation", source=QR, least=0, most=1)
+
+    evaluation_every: int = _setting(250_000, "evaluation", "from one evaluation to the next", unit="steps", source=PAPER, least=1)
+    evaluation_episodes: int = _setting(30, "evaluation", "episodes of an evaluation, where evaluation_steps is 0", unit="episodes", least=1)
+    evaluation_steps: int = _setting(0, "evaluation", "whole episodes within so many; 0 counts episodes instead", unit="steps", least=0)
+
+    log_every: int = _setting(10_000, "files", "from one row of metrics.csv to the next", unit="steps", least=1)
+    checkpoint_every: int = _setting(50_000, "files", "from one checkpoint to the next", unit="steps", least=1)
+    tensorboard: bool = _setting(False, "files", "write TensorBoard events too")
+    # fmt: on
+
+    def __post_init__(self) -> None:
+        for name, about in ABOUT.items():
+            _check(name, about, getattr(self, name))
+        if self.replay_capacity // self.envs < self.stack + self.n_step + 1:
+            raise QuantailError(
+                f"replay_capacity {self.replay_capacity} leaves {self.replay_capacity // self.envs} "
+                f"places for each of {self.envs} environments: "
+                f"stack and n_step need at least {self.stack + self.n_step + 1}."
+            )
+
+    def to_dict(self) -> dict[str, Any]:
+        """Plain values, ready for JSON or TOML."""
+        values = dataclasses.asdict(self)
+        values["mlp_sizes"] = list(self.mlp_sizes)
+        return values
+
+    def with_changes(self, changes: Mapping[str, Any]) -> "Settings":
+        """These settings with some of them changed; unknown names and wrong types are refused."""
+        return dataclasses.replace(self, **{k: coerce(k, v) for k, v in changes.items()})
+
+
+ABOUT: dict[str, About] = {f.name: f.metadata["about"] for f in dataclasses.fields(Settings)}
+DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Settings)}
+
+
+def coerce(name: str, value: Any) -> Any:
+    """A value from Python, JSON, TOML or a flag as the setting's own type."""
+    if name not in DEFAULTS:
+        raise QuantailError(f"unknown setting {name!r}.{did_you_mean(name, DEFAULTS)}")
+    kind = type(DEFAULTS[name])
+    try:
+        if kind is tuple:
+            return tuple(_whole(v) for v in _items(value))
+        if kind is bool:
+            return _truth(value)
+        if kind is int:
+            return _whole(value)
+        if kind is float:
+            if isinstance(value, bool):
+                raise ValueError
+            return float(value)
+    except (TypeError, ValueError):
+        raise QuantailError(f"{name} takes {_takes(name)}, not {value!r}.") from None
+    return str(value)
+
+
+def _items(value: Any) -> Iterable[Any]:
+    if isinstance(value, str):
+        return value.replace(",", " ").split()
+    return [value] if isinstance(value, int) else list(value)
+
+
+def _whole(value: Any) -> int:
+    if isinstance(value, str):
+        value = float(value.replace("_", ""))
+    if isinstance(value, bool) or value != int(value):
+        raise ValueError
+    return int(value)
+
+
+def _truth(value: Any) -> bool:
+    if isinstance(value, bool):
+        return value
+    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
+    if str(value).lower() not in words:
+        raise ValueError
+    return words[str(value).lower()]
+
+
+def _takes(name: str) -> str:
+    about, kind = ABOUT[name], type(DEFAULTS[name])
+    if about.choices:
+        return " or ".join([", ".join(about.choices[:-1]), about.choices[-1]])
+    words = {
+        int: "a whole number",
+        float: "a number",
+        bool: "true or false",
+        tuple: "whole numbers such as 128,128",
+        str: "a text",
+    }[kind]
+    if about.least > -math.inf and about.most < math.inf:
+        return f"{words} from {about.least:g} to {about.most:g}"
+    return f"{words} of at least {about.least:g}" if about.least > -math.inf else words
+
+
+def _check(name: str, about: About, value: Any) -> None:
+    valid = True
+    if about.choices:
+        valid = value in about.choices
+    elif isinstance(value, tuple):
+        valid = len(value) > 0 and all(v >= about.least for v in value)
+    elif isinstance(value, int | float):
+        valid = about.least <= value <= about.most and math.isfinite(value)
+    if not valid:
+        guess = did_you_mean(value, about.choices) if isinstance(value, str) else ""
+        raise QuantailError(f"{name} takes {_takes(name)}, not {value!r}.{guess}")
+
+
+def to_toml(settings: Settings, title: str) -> str:
+    """The settings as a commented TOML file that `--preset FILE` reads back."""
+    lines, group = [f"# {title}"], ""
+    for name, about in ABOUT.items():
+        if about.group != group:
+            group = about.group
+            lines += ["", f"# {group}"]
+        note = ", ".join(part for part in (about.unit, about.source) if part)
+        lines.append(f"{name} = {_toml_value(getattr(settings, name))}  # {about.help} ({note})")
+    return "\n".join(lines) + "\n"
+
+
+def _toml_value(value: Any) -> str:
+    if isinstance(value, bool):
+        return str(value).lower()
+    if isinstance(value, tuple):
+        return "[" + ", ".join(str(v) for v in value) + "]"
+    if isinstance(value, str):
+        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
+        return f'"{escaped}"'
+    return repr(value)
+
+
+def read_toml(path: Path) -> dict[str, Any]:
+    """The settings that a TOML file names."""
+    try:
+        values = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise QuantailError(f"preset {path} cannot be read: {error}") from error
+    return {name: coerce(name, value) for name, value in values.items()}

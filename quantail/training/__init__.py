@@ -1,0 +1,1 @@
+"""Training: the one place that puts the parts together."""

@@ -1,0 +1,27 @@
+"""Where a run's time goes."""
+
+import time
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+PHASES = ("acting", "environment", "replay", "learning", "evaluation", "files")
+
+
+class Clock:
+    """Seconds spent in each phase of a run, over all of its sessions."""
+
+    def __init__(self) -> None:
+        self.seconds = dict.fromkeys(PHASES, 0.0)
+
+    @contextmanager
+    def phase(self, name: str) -> Iterator[None]:
+        begin = time.perf_counter()
+        try:
+            yield
+        finally:
+            self.seconds[name] += time.perf_counter() - begin
+
+    @property
+    def training_seconds(self) -> float:
+        """All but evaluation."""
+        return sum(self.seconds.values()) - self.seconds["evaluation"]

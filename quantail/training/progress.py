@@ -1,0 +1,201 @@
+"""The live view of a run on a terminal, and plain lines where there is none."""
+
+import math
+import time
+from typing import TextIO
+
+from rich.console import Console, Group
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from quantail.evaluation import Evaluation
+from quantail.training.reporter import Reporter, Status, Summary
+
+REDRAW = 0.1  # seconds
+STOPPED = {"SIGINT": 130, "SIGTERM": 143}
+
+
+class TerminalReporter(Reporter):
+    """What is about to run, evaluations as they come, and the summary."""
+
+    def __init__(self, console: Console, *, quiet: bool) -> None:
+        self.console = console
+        self.quiet = quiet
+        self.status = 0  # exit status of the command
+
+    def opening(self, lines: dict[str, str]) -> None:
+        if self.quiet:
+            return
+        for name, text in lines.items():
+            self.console.print(Text.assemble((f"{name:<12}", "bold"), text), soft_wrap=True)
+
+    def evaluated(self, steps: int, policy: str, evaluation: Evaluation, best: bool) -> None:
+        if self.quiet:
+            return
+        label = "random play" if policy == "random" else f"step {steps:,}"
+        mark = "  best so far" if best else ""
+        self.console.print(
+            f"  {label:>14}  mean return {evaluation.mean:8.2f}  "
+            f"({len(evaluation.returns)} episodes, "
+            f"{evaluation.returns.min():g} to {evaluation.returns.max():g}){mark}",
+            highlight=False,
+        )
+
+    def warned(self, sentence: str) -> None:
+        self.console.print(f"quantail: {sentence}", style="yellow", soft_wrap=True)
+
+    def finished(self, summary: Summary) -> None:
+        self.status = STOPPED.get(summary.stopped_by, 0)
+        for line in summary_lines(summary):
+            self.console.print(line, highlight=False, soft_wrap=True)
+
+
+class LiveReporter(TerminalReporter):
+    """The same, with a bar that moves."""
+
+    def __init__(self, console: Console, *, quiet: bool) -> None:
+        super().__init__(console, quiet=quiet)
+        self._live: Live | None = None
+        self._shown = 0.0
+        self._evaluating = False
+        self._rate = _Rate()
+        self._last: Status | None = None
+
+    def started(self, status: Status) -> None:
+        self._last = status
+        self._rate.add(status.steps)
+        self._live = Live(self._view(), console=self.console, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def advanced(self, status: Status) -> None:
+        self._last = status
+        self._evaluating = False
+        now = time.monotonic()
+        if now - self._shown >= REDRAW:
+            self._shown = now
+            self._rate.add(status.steps)
+            self._refresh()
+
+    def evaluating(self) -> None:
+        self._evaluating = True
+        self._refresh()
+
+    def evaluated(self, steps: int, policy: str, evaluation: Evaluation, best: bool) -> None:
+        super().evaluated(steps, policy, evaluation, best)
+        self._evaluating = False
+        self._rate.restart()
+
+    def finished(self, summary: Summary) -> None:
+        self.close()
+        super().finished(summary)
+
+    def close(self) -> None:
+        """Give the terminal back."""
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def _refresh(self) -> None:
+        if self._live:
+            self._live.update(self._view(), refresh=True)
+
+    def _view(self) -> Group:
+        s = self._last
+        assert s is not None
+        rate = self._rate.per_second()
+        left = (s.total_steps - s.steps) / rate if rate else math.nan
+        bar = Table.grid(padding=(0, 2))
+        bar.add_row(
+            ProgressBar(s.total_steps, s.steps, width=30),
+            f"{s.steps / s.total_steps:4.0%}",
+            f"{s.steps:,} of {s.total_steps:,} steps",
+            f"{s.frames:,} frames",
+        )
+        facts = Table.grid(padding=(0, 2))
+        facts.add_row(
+            "evaluating…" if self._evaluating else f"{rate:,.0f} steps/s" if rate else "–",
+            f"{duration(left)} left",
+            f"recent return {_number(s.recent_return)}",
+            f"best {_number(s.best_score)}",
+            f"loss {_number(s.loss, 4)}",
+            f"ε {s.epsilon:.3f}",
+        )
+        return Group(bar, facts)
+
+
+class _Rate:
+    """Steps per second over the last seconds, so that the view follows what happens now."""
+
+    def __init__(self, window: float = 10.0) -> None:
+        self.window = window
+        self.points: list[tuple[float, int]] = []
+        self.known = 0.0
+
+    def add(self, steps: int) -> None:
+        now = time.monotonic()
+        self.points.append((now, steps))
+        while now - self.points[0][0] > self.window:
+            self.points.pop(0)
+
+    def restart(self) -> None:
+        """Forget, as after an evaluation that took time without steps."""
+        self.known = self.per_second()
+        self.points.clear()
+
+    def per_second(self) -> float:
+        if len(self.points) < 2 or self.points[-1][0] - self.points[0][0] < 0.5:
+            return self.known
+        (begin, first), (end, last) = self.points[0], self.points[-1]
+        return (last - first) / (end - begin)
+
+
+def reporter_for(stream: TextIO, *, quiet: bool) -> TerminalReporter:
+    """A live view where the stream is a terminal, plain lines where it is not."""
+    console = Console(file=stream)
+    live = console.is_terminal and not quiet
+    return (LiveReporter if live else TerminalReporter)(console, quiet=quiet)
+
+
+def summary_lines(s: Summary) -> list[str]:
+    """A run in a few lines: score before and after, the best checkpoint, time, what to do next."""
+    total = sum(s.seconds.values())
+    shares = "  ".join(f"{name} {seconds / total:.0%}" for name, seconds in s.seconds.items() if total)
+    lines = [""]
+    if s.stopped_by:
+        how = "Ctrl-C" if s.stopped_by == "SIGINT" else s.stopped_by
+        lines.append(f"stopped by {how} at step {s.steps:,} of {s.total_steps:,}; all is saved")
+    else:
+        lines.append(f"done: {s.steps:,} steps ({s.frames:,} frames), {s.updates:,} updates")
+    if not math.isnan(s.final_score):
+        lines.append(
+            f"score   {s.random_score:.2f} at random → {s.final_score:.2f} learned "
+            f"(mean raw return of whole episodes)"
+        )
+        lines.append(
+            f"best    {s.best_score:.2f} at step {s.best_steps:,}: "
+            f"{s.run / 'checkpoints' / f'{s.best_steps:09d}'}"
+        )
+    lines.append(f"time    {duration(total)}: {shares}")
+    lines.append("next")
+    if s.stopped_by:
+        lines.append(f"  quantail resume {s.run}")
+    else:
+        lines.append(f"  quantail eval {s.run} --episodes 100")
+        lines.append(f"  quantail eval {s.run} --risk cvar:0.25")
+        lines.append(f"  quantail resume {s.run} --steps {2 * s.total_steps}")
+    return lines
+
+
+def duration(seconds: float) -> str:
+    """1:23 or 2:03:04, – where unknown."""
+    if math.isnan(seconds) or math.isinf(seconds):
+        return "–"
+    minutes, rest = divmod(round(seconds), 60)
+    hours, minutes = divmod(minutes, 60)
+    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
+
+
+def _number(value: float, digits: int = 2) -> str:
+    return "–" if math.isnan(value) else f"{value:.{digits}f}"

@@ -1,0 +1,63 @@
+"""What a run tells while it goes on. The loop calls these; how it looks is not its concern."""
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from quantail.evaluation import Evaluation
+
+
+@dataclass(frozen=True)
+class Status:
+    """Where a run stands."""
+
+    steps: int
+    total_steps: int
+    frames: int
+    epsilon: float
+    loss: float
+    recent_return: float
+    best_score: float
+    steps_per_second: float
+
+
+@dataclass(frozen=True)
+class Summary:
+    """What a run came to."""
+
+    run: Path
+    steps: int
+    total_steps: int
+    frames: int
+    random_score: float
+    final_score: float
+    best_score: float
+    best_steps: int
+    episodes_evaluated: int
+    seconds: dict[str, float]
+    updates: int
+    stopped_by: str  # "" where the run came to its end
+
+
+class Reporter:
+    """Says nothing. Others override what they want to show."""
+
+    def opening(self, lines: dict[str, str]) -> None:
+        """What is about to run, before any large block of memory is taken."""
+
+    def started(self, status: Status) -> None:
+        """Before the first step of this session."""
+
+    def advanced(self, status: Status) -> None:
+        """After each step: must be quick."""
+
+    def evaluating(self) -> None:
+        """Before an evaluation."""
+
+    def evaluated(self, steps: int, policy: str, evaluation: Evaluation, best: bool) -> None:
+        """After an evaluation."""
+
+    def warned(self, sentence: str) -> None:
+        """Something that the user should know and that does not stop the run."""
+
+    def finished(self, summary: Summary) -> None:
+        """At the end, or when stopped."""

@@ -1,0 +1,140 @@
+"""A run on disk: what is where, and what it says of itself."""
+
+import os
+import platform
+import re
+import sys
+from dataclasses import asdict, dataclass
+from datetime import UTC, datetime
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from quantail.errors import QuantailError
+from quantail.files import read_json, write_json
+from quantail.observations import ActionSpec, ObservationSpec
+from quantail.settings import DEFAULTS, Settings
+
+SCHEMA = 1
+PACKAGES = ("quantail", "torch", "numpy", "gymnasium", "ale-py", "MinAtar", "safetensors")
+
+
+@dataclass(frozen=True)
+class RunInfo:
+    """What `run.json` holds: enough to load, evaluate and resume a run."""
+
+    env: str
+    preset: str
+    settings: Settings
+    observation: ObservationSpec
+    actions: ActionSpec
+    threads: int
+
+
+class RunFolder:
+    """The files of one run, below one folder."""
+
+    def __init__(self, path: Path | str) -> None:
+        self.path = Path(path)
+        self.checkpoints = self.path / "checkpoints"
+        self.replay = self.path / "replay"
+        self.tensorboard = self.path / "tensorboard"
+
+    def table(self, name: str) -> Path:
+        return self.path / f"{name}.csv"
+
+    def create(self, info: RunInfo) -> None:
+        """Make the folder; one that exists already is refused."""
+        try:
+            self.path.mkdir(parents=True)
+        except FileExistsError:
+            raise QuantailError(
+                f"{self.path} exists already: go on with `quantail resume {self.path}`, "
+                "or name another folder with --out."
+            ) from None
+        except OSError as error:
+            raise QuantailError(f"{self.path} cannot be made: {error.strerror}.") from error
+        self.checkpoints.mkdir()
+        write_json(
+            self.path / "run.json",
+            {
+                "schema": SCHEMA,
+                "env": info.env,
+                "agent": info.settings.agent,
+                "preset": info.preset,
+                "settings": info.settings.to_dict(),
+                "observation": info.observation.to_dict(),
+                "actions": asdict(info.actions),
+                "threads": info.threads,
+                "created": datetime.now(UTC).isoformat(timespec="seconds"),
+                "command": " ".join(sys.argv),
+                "versions": {"python": platform.python_version()} | _versions(),
+                "machine": {
+                    "system": platform.platform(),
+                    "processor": _processor(),
+                    "cores": os.cpu_count(),
+                },
+            },
+        )
+
+    def read(self) -> RunInfo:
+        """What the run says of itself, or why it cannot be read."""
+        if not self.path.exists():
+            raise QuantailError(f"there is no run at {self.path}.")
+        if not (self.path / "run.json").exists():
+            raise QuantailError(f"{self.path} is not a run: it has no run.json.")
+        content = read_json(self.path / "run.json")
+        check_schema(self.path / "run.json", content, SCHEMA)
+        try:
+            known = {k: v for k, v in content["settings"].items() if k in DEFAULTS}
+            return RunInfo(
+                env=content["env"],
+                preset=content["preset"],
+                settings=Settings().with_changes(known),
+                observation=ObservationSpec.from_dict(content["observation"]),
+                actions=ActionSpec(**content["actions"]),
+                threads=content["threads"],
+            )
+        except (KeyError, TypeError, AttributeError) as error:
+            raise QuantailError(f"{self.path / 'run.json'} is damaged: {error!r}.") from error
+
+    def extend(self, steps: int) -> None:
+        """Change the length of the run."""
+        content = read_json(self.path / "run.json")
+        content["settings"]["steps"] = steps
+        write_json(self.path / "run.json", content)
+
+
+def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
+    """Refuse a file of a version that this one does not know."""
+    schema = content.get("schema")
+    if not isinstance(schema, int):
+        raise QuantailError(f"{path} is damaged: it names no schema version.")
+    if schema > newest:
+        raise QuantailError(
+            f"{path} was made by a newer Quantail (schema {schema}; this one reads up to {newest}): "
+            "update Quantail to use it."
+        )
+
+
+def default_folder(env: str, agent: str, seed: int) -> Path:
+    """A free name below `runs/`."""
+    plain = re.sub(r"-v\d+$", "", env.rpartition(":")[2])
+    slug = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
+    base = Path("runs") / f"{slug}-{agent}-s{seed}"
+    path, number = base, 1
+    while path.exists():
+        number += 1
+        path = base.with_name(f"{base.name}-{number}")
+    return path
+
+
+def _versions() -> dict[str, str]:
+    return {name: version(name) for name in PACKAGES}
+
+
+def _processor() -> str:
+    capability: str = torch.backends.cpu.get_cpu_capability()
+    return f"{platform.machine()} {capability}"

@@ -1,0 +1,32 @@
+"""One seed grows a tree of generators, each with a name."""
+
+import zlib
+from typing import Any
+
+import numpy as np
+
+GENERATORS = ("episodes", "exploration", "acting-taus", "learning-taus", "replay")
+
+
+def generator(seed: int, name: str) -> np.random.Generator:
+    """The generator of this name, independent of all others of the same seed."""
+    return np.random.default_rng(_sequence(seed, name))
+
+
+def derived_seed(seed: int, name: str) -> int:
+    """A seed for something that takes a number."""
+    return int(_sequence(seed, name).generate_state(1)[0])
+
+
+def state_of(generators: dict[str, np.random.Generator]) -> dict[str, Any]:
+    """The generators' states, ready for JSON."""
+    return {name: dict(one.bit_generator.state) for name, one in generators.items()}
+
+
+def restore(generators: dict[str, np.random.Generator], states: dict[str, Any]) -> None:
+    for name, one in generators.items():
+        one.bit_generator.state = states[name]
+
+
+def _sequence(seed: int, name: str) -> np.random.SeedSequence:
+    return np.random.SeedSequence(seed, spawn_key=(zlib.crc32(name.encode()),))

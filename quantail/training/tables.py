@@ -1,0 +1,71 @@
+"""Plain CSV tables that grow by a row and can be cut back to where a checkpoint left them."""
+
+import csv
+import io
+import math
+import os
+from collections.abc import Mapping
+from pathlib import Path
+from typing import Any
+
+METRICS = (
+    "steps",
+    "frames",
+    "updates",
+    "episodes",
+    "epsilon",
+    "loss",
+    "value",
+    "recent_return",
+    "recent_length",
+    "replay_steps",
+)
+TIMING = ("steps", "frames", "seconds", "steps_per_second", "updates_per_second")
+EPISODES = ("steps", "frames", "env", "seed", "return", "length", "terminated")
+EVALUATIONS = (
+    "steps",
+    "frames",
+    "policy",
+    "risk",
+    "epsilon",
+    "seed",
+    "episodes",
+    "mean",
+    "std",
+    "min",
+    "q25",
+    "median",
+    "q75",
+    "max",
+)
+
+
+class Table:
+    """One CSV file. A row is on disk as soon as it is added."""
+
+    def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
+        self.path = path
+        self.columns = columns
+        if not path.exists() or path.stat().st_size == 0:
+            path.write_text(",".join(columns) + "\n", encoding="utf-8")
+
+    def add(self, row: Mapping[str, Any]) -> None:
+        text = io.StringIO()
+        writer = csv.writer(text, lineterminator="\n")
+        writer.writerow([_cell(row[column]) for column in self.columns])
+        with self.path.open("a", encoding="utf-8") as file:
+            file.write(text.getvalue())
+
+    def size(self) -> int:
+        """Bytes so far."""
+        return self.path.stat().st_size
+
+    def cut(self, size: int) -> None:
+        """Drop the rows that came after the file had this size."""
+        os.truncate(self.path, size)
+
+
+def _cell(value: Any) -> str:
+    if isinstance(value, float):
+        return "" if math.isnan(value) else repr(value)
+    return str(value)

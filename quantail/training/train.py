@@ -1,0 +1,178 @@
+"""Starting a run, going on with one, and loading what it learned."""
+
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from quantail.acting.agent import Agent, Risk
+from quantail.envs import EnvSource, kind_of, make, specs_of
+from quantail.envs.make import name_of
+from quantail.errors import QuantailError
+from quantail.networks import build_network
+from quantail.recipes import compose
+from quantail.replay import ReplayStore, require_memory
+from quantail.replay.memory import human_bytes
+from quantail.risk import RiskMeasure, parse_risk
+from quantail.training.allocator import keep_large_blocks
+from quantail.training.checkpoints import Checkpoints
+from quantail.training.reporter import Reporter
+from quantail.training.run_folder import RunFolder, RunInfo, default_folder
+from quantail.training.trainer import Trainer
+
+
+def default_preset(env: EnvSource) -> str:
+    """The preset that fits an environment: by its family, else `small`."""
+    return {"atari": "atari-paper", "minatar": "minatar", "other": "small"}[kind_of(env)]
+
+
+def train(
+    env: EnvSource,
+    *,
+    agent: str = "iqn",
+    risk: Risk = "neutral",
+    preset: str | None = None,
+    out: str | Path | None = None,
+    reporter: Reporter | None = None,
+    **settings: Any,
+) -> Agent:
+    """Train an agent and return it; the run stays in the folder `out`.
+
+    `env` is the id of a Gymnasium environment or a function that makes one. `preset` is a name, the
+    path of a TOML file, or by default what fits the environment. Any other setting goes by its name:
+    `steps=200_000, seed=1, envs=8, learning_rate=1e-4`.
+    """
+    measure = parse_risk(risk)
+    preset = preset or default_preset(env)
+    chosen = compose(preset, {**settings, "agent": agent, "risk": str(measure)})
+    first = make(env, chosen)
+    first.close()
+    observation, actions = specs_of(first)
+    threads = chosen.threads or torch.get_num_threads()
+    info = RunInfo(name_of(env), preset, chosen, observation, actions, threads)
+    folder = RunFolder(out or default_folder(info.env, agent, chosen.seed))
+    trainer = _trainer(folder, info, env, measure, reporter or Reporter(), new=True)
+    return trainer.run()
+
+
+def resume(
+    run: str | Path,
+    *,
+    steps: int | None = None,
+    checkpoint: str = "last",
+    env: EnvSource | None = None,
+    risk: Risk | None = None,
+    reporter: Reporter | None = None,
+) -> Agent:
+    """Go on with a run exactly where its last checkpoint stands, to `steps` in all if given.
+
+    A run whose environment or risk was a function of yours needs it again.
+    """
+    folder = RunFolder(run)
+    info = folder.read()
+    if steps is not None:
+        longer = info.settings.with_changes({"steps": steps})
+        info = RunInfo(**{**vars(info), "settings": longer})
+    found = Checkpoints(folder.checkpoints).read(checkpoint)
+    done, total = found.state["steps"], info.settings.steps
+    if done >= total:
+        raise QuantailError(
+            f"{folder.path} has done its {done:,} steps: give a larger total with --steps."
+        )
+    measure = parse_risk(info.settings.risk if risk is None else risk)
+    if str(measure) != info.settings.risk:
+        raise QuantailError(f"{folder.path} is trained with risk {info.settings.risk}, not {measure}.")
+    source = info.env if env is None else env
+    trainer = _trainer(folder, info, source, measure, reporter or Reporter(), new=False)
+    trainer.restore(found)
+    if steps is not None:
+        folder.extend(steps)
+    return trainer.run()
+
+
+def load(run: str | Path, checkpoint: str | None = None, device: str = "auto") -> Agent:
+    """The agent of a run: its best checkpoint unless told, or the last where none is best yet."""
+    folder = RunFolder(run)
+    info = folder.read()
+    checkpoints = Checkpoints(folder.checkpoints)
+    if checkpoint is None:
+        checkpoint = "best" if (folder.checkpoints / "best").exists() else "last"
+    found = checkpoints.read(checkpoint)
+    network = build_network(info.settings, info.observation, info.actions.count)
+    weights = {k: torch.from_numpy(v) for k, v in found.arrays("agent").items()}
+    try:
+        network.load_state_dict(weights)
+    except RuntimeError as error:
+        raise QuantailError(f"{found.path} does not fit the network of run.json.") from error
+    return Agent(
+        network.to(pick_device(device)),
+        info.settings,
+        info.observation,
+        info.actions,
+        info.env,
+        _risk_or_neutral(info.settings.risk),
+    )
+
+
+def pick_device(name: str) -> torch.device:
+    """The device of this name; auto takes an accelerator where there is one."""
+    there = {
+        "cuda": torch.cuda.is_available(),
+        "mps": torch.backends.mps.is_available(),
+        "cpu": True,
+    }
+    if name == "auto":
+        name = next(device for device, present in there.items() if present)
+    if not there.get(name, False):
+        raise QuantailError(f"device {name} is not on this machine: it takes auto or cpu here.")
+    return torch.device(name)
+
+
+def _trainer(
+    folder: RunFolder,
+    info: RunInfo,
+    source: EnvSource,
+    risk: RiskMeasure,
+    reporter: Reporter,
+    *,
+    new: bool,
+) -> Trainer:
+    s = info.settings
+    device = pick_device(s.device)
+    needed = ReplayStore.bytes_needed(info.observation, s.replay_capacity)
+    reporter.opening(opening_lines(folder, info, device, needed))
+    require_memory(needed)
+    torch.set_num_threads(info.threads)
+    keep_large_blocks()
+    if new:
+        folder.create(info)
+    return Trainer(folder, info, source, risk, device, reporter)
+
+
+def opening_lines(
+    folder: RunFolder, info: RunInfo, device: torch.device, replay_bytes: int
+) -> dict[str, str]:
+    """What a user should know before a run starts."""
+    s, shape = info.settings, "×".join(str(n) for n in info.observation.input_shape)
+    learning = (
+        f"N {s.online_samples}, N′ {s.target_samples}, K {s.policy_samples}, batch {s.batch_size}, "
+        f"rate {s.learning_rate:g}, an update every {s.update_every} steps from step {s.learn_start:,}"
+    )
+    return {
+        "environment": f"{info.env}, observation {shape}, {info.actions.count} actions",
+        "agent": f"{s.agent}, risk {s.risk}, preset {info.preset}",
+        "learning": learning,
+        "replay": f"{s.replay_capacity:,} steps, {human_bytes(replay_bytes)} of memory",
+        "budget": f"{s.steps:,} steps ({s.steps * s.action_repeat:,} frames), seed {s.seed}, "
+        f"{s.envs} {'environment' if s.envs == 1 else 'environments'}, "
+        f"{device.type} with {info.threads} threads",
+        "folder": str(folder.path),
+    }
+
+
+def _risk_or_neutral(text: str) -> RiskMeasure:
+    """The run's measure; a function that cannot be imported here leaves the agent neutral."""
+    try:
+        return parse_risk(text)
+    except QuantailError:
+        return parse_risk("neutral")

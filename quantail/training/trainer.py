@@ -1,0 +1,402 @@
+"""The training loop: act, store, learn, evaluate, save; and go on from any checkpoint exactly."""
+
+import math
+import signal
+import threading
+from collections import deque
+from collections.abc import Iterator
+from contextlib import contextmanager
+from dataclasses import asdict
+from typing import Any
+
+import numpy as np
+import torch
+
+from quantail.acting.actor import Actor, Episode, Transition
+from quantail.acting.agent import Agent
+from quantail.acting.schedules import linear
+from quantail.envs import EnvSource, make
+from quantail.envs.adapt import Adapter
+from quantail.envs.make import name_of
+from quantail.evaluation.evaluate import LANES, EvaluationStopped, play_episodes
+from quantail.learning.learner import Learner
+from quantail.networks import build_network
+from quantail.replay import ReplayJournal, ReplayStore, UniformReplay
+from quantail.risk import RiskMeasure
+from quantail.training import seeds, tables
+from quantail.training.checkpoints import Checkpoint, Checkpoints
+from quantail.training.clock import Clock
+from quantail.training.reporter import Reporter, Status, Summary
+from quantail.training.run_folder import RunFolder, RunInfo
+from quantail.training.sinks import TensorBoard
+
+RECENT = 100  # episodes in the running mean
+
+
+class Trainer:
+    """One run, from its first step or from a checkpoint, to its end or until it is stopped."""
+
+    def __init__(
+        self,
+        folder: RunFolder,
+        info: RunInfo,
+        source: EnvSource,
+        risk: RiskMeasure,
+        device: torch.device,
+        reporter: Reporter,
+    ) -> None:
+        s = info.settings
+        self.folder, self.info, self.settings, self.reporter = folder, info, s, reporter
+        self.source, self.risk, self.device = source, risk, device
+        self.generators = {name: seeds.generator(s.seed, name) for name in seeds.GENERATORS}
+        network = build_network(
+            s, info.observation, info.actions.count, seeds.derived_seed(s.seed, "weights")
+        )
+        self.learner = Learner(network, s, risk, self.generators["learning-taus"], device)
+        self.store = ReplayStore(info.observation, s.envs, s.replay_capacity)
+        self.replay = UniformReplay(
+            self.store, s.batch_size, s.n_step, s.discount, self.generators["replay"]
+        )
+        self.journal = ReplayJournal(folder.replay, self.store)
+        self.actor = Actor(
+            [make(source, s) for _ in range(s.envs)],
+            network,
+            risk,
+            s.policy_samples,
+            device,
+            seeds=self.generators["episodes"],
+            exploration=self.generators["exploration"],
+            taus=self.generators["acting-taus"],
+        )
+        self.agent = Agent(network, s, info.observation, info.actions, name_of(source), risk)
+        self.checkpoints = Checkpoints(folder.checkpoints)
+        self.tables = {
+            "metrics": tables.Table(folder.table("metrics"), tables.METRICS),
+            "timing": tables.Table(folder.table("timing"), tables.TIMING),
+            "episodes": tables.Table(folder.table("episodes"), tables.EPISODES),
+            "evaluations": tables.Table(folder.table("evaluations"), tables.EVALUATIONS),
+        }
+        self.tensorboard = TensorBoard(folder.tensorboard) if s.tensorboard else None
+        self.clock = Clock()
+        self._lanes: list[Adapter] = []
+        self._stopped_by = ""
+        self._logged_seconds = 0.0
+        self._segments: dict[str, set[str]] = {}  # the replay's files of each resumable checkpoint
+        # Everything below is part of a checkpoint.
+        self.steps = 0
+        self.episodes = 0
+        self.recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
+        self.last_loss = math.nan
+        self.done_at = {"log": 0, "evaluation": -1, "checkpoint": 0}
+        self.scores: dict[str, float] = {}  # random, final, best
+        self.best_steps = 0
+
+    # The loop
+
+    def run(self) -> Agent:
+        """Train until the settings' steps are done or someone asks to stop; the agent as it is then."""
+        if not self.actor.episodes:
+            self.actor.start()
+        self.reporter.started(self._status())
+        try:
+            with self._stop_on_signals():
+                while True:
+                    self._chores()
+                    if self._stopped_by or self.steps >= self.settings.steps:
+                        break
+                    self._step()
+                self._finish()
+        finally:
+            for env in [*self.actor.envs, *self._lanes]:
+                env.close()
+        return self.agent
+
+    def _step(self) -> None:
+        """One decision in every environment, and the updates that fall due."""
+        s, before = self.settings, self.steps
+        with self.clock.phase("acting"):
+            actions = self.actor.choose(self.epsilon)
+        with self.clock.phase("environment"):
+            transitions = self.actor.play(actions)
+        with self.clock.phase("replay"):
+            for transition in transitions:
+                self._remember(transition)
+        self.steps += s.envs
+        if self.steps >= s.learn_start:
+            since = max(before, s.learn_start - 1)
+            for _ in range(self.steps // s.update_every - since // s.update_every):
+                with self.clock.phase("replay"):
+                    batch = self.replay.sample()
+                with self.clock.phase("learning"):
+                    self.learner.update(batch)
+        if self.steps // s.target_every > before // s.target_every:
+            self.learner.sync_target()
+        self.reporter.advanced(self._status())
+
+    def _remember(self, transition: Transition) -> None:
+        s = self.settings
+        reward = transition.reward
+        if s.clip_rewards:
+            reward = min(max(reward, -s.clip_rewards), s.clip_rewards)
+        ends_life = s.life_loss_ends and transition.life_lost
+        self.store.add(
+            transition.env,
+            transition.frame,
+            transition.action,
+            reward,
+            first=transition.first,
+            terminal=transition.terminated or ends_life,
+        )
+        if transition.truncated and not ends_life:
+            self.store.truncate(transition.env, transition.next_frame)
+        if transition.finished:
+            self._count_episode(transition, transition.finished)
+
+    def _count_episode(self, transition: Transition, episode: Episode) -> None:
+        self.episodes += 1
+        steps = self.steps + transition.env + 1
+        self.recent.append((episode.score, len(episode.actions)))
+        self.tables["episodes"].add(
+            {
+                "steps": steps,
+                "frames": steps * self.settings.action_repeat,
+                "env": transition.env,
+                "seed": episode.seed,
+                "return": episode.score,
+                "length": len(episode.actions),
+                "terminated": int(transition.terminated),
+            }
+        )
+
+    @property
+    def epsilon(self) -> float:
+        s = self.settings
+        return linear(self.steps, s.epsilon_start, s.epsilon_end, s.learn_start, s.epsilon_steps)
+
+    # What happens between steps
+
+    def _chores(self) -> None:
+        s = self.settings
+        over = self.steps >= s.steps
+        if self._due("log", s.log_every) or (over and self.done_at["log"] < self.steps):
+            self._log()
+        new_best = False
+        if self._due("evaluation", s.evaluation_every) or (
+            over and self.done_at["evaluation"] < self.steps
+        ):
+            new_best = self._evaluate()
+        if self._due("checkpoint", s.checkpoint_every) or new_best:
+            self.save()
+
+    def _due(self, what: str, every: int) -> bool:
+        return self.steps // every > self.done_at[what] // every
+
+    def _log(self) -> None:
+        seconds, steps = self.clock.training_seconds, self.steps
+        report = self.learner.report()
+        self.last_loss = report.loss
+        scores, lengths = zip(*self.recent, strict=True) if self.recent else ((), ())
+        metrics = {
+            "steps": steps,
+            "frames": steps * self.settings.action_repeat,
+            "updates": self.learner.updates,
+            "episodes": self.episodes,
+            "epsilon": self.epsilon,
+            "loss": report.loss,
+            "value": report.value,
+            "recent_return": float(np.mean(scores)) if scores else math.nan,
+            "recent_length": float(np.mean(lengths)) if lengths else math.nan,
+            "replay_steps": len(self.store),
+        }
+        self.tables["metrics"].add(metrics)
+        passed = seconds - self._logged_seconds
+        self.tables["timing"].add(
+            {
+                "steps": steps,
+                "frames": metrics["frames"],
+                "seconds": round(seconds, 3),
+                "steps_per_second": round((steps - self.done_at["log"]) / max(passed, 1e-9), 3),
+                "updates_per_second": round(report.updates / max(passed, 1e-9), 3),
+            }
+        )
+        self._logged_seconds = seconds
+        if self.tensorboard:
+            self.tensorboard.add(steps, "training", metrics)
+        self.done_at["log"] = steps
+
+    def _evaluate(self) -> bool:
+        """Evaluate, at step 0 the random policy instead; whether the score is the best so far."""
+        s = self.settings
+        self.reporter.evaluating()
+        if not self._lanes:
+            count = LANES if s.evaluation_steps else min(LANES, s.evaluation_episodes)
+            self._lanes = [make(self.source, s) for _ in range(count)]
+        policy = "agent" if self.steps else "random"
+        with self.clock.phase("evaluation"):
+            try:
+                result = play_episodes(
+                    self.agent,
+                    self._lanes,
+                    seed=seeds.derived_seed(s.seed, f"evaluation {self.steps}"),
+                    episodes=s.evaluation_episodes,
+                    steps=s.evaluation_steps,
+                    epsilon=None if self.steps else 1.0,
+                    stop=lambda: bool(self._stopped_by),
+                )
+            except EvaluationStopped:
+                return False  # done_at is as before, so that a resumed run evaluates here
+        row = result.to_dict()
+        frames = self.steps * s.action_repeat
+        self.tables["evaluations"].add({**row, "steps": self.steps, "frames": frames, "policy": policy})
+        if self.tensorboard:
+            shown = {key: row[key] for key in ("mean", "min", "median", "max")}
+            self.tensorboard.add(self.steps, "evaluation", shown)
+        self.done_at["evaluation"] = self.steps
+        best = bool(self.steps) and result.mean > self.scores.get("best", -math.inf)
+        if self.steps:
+            self.scores["final"] = result.mean
+            if best:
+                self.scores["best"], self.best_steps = result.mean, self.steps
+        else:
+            self.scores["random"] = result.mean
+        self.reporter.evaluated(self.steps, policy, result, best)
+        return best
+
+    def _finish(self) -> None:
+        if self.done_at["checkpoint"] < self.steps or not self.checkpoints.names():
+            self.save()
+        if self.tensorboard:
+            self.tensorboard.close()
+        self.reporter.finished(
+            Summary(
+                run=self.folder.path,
+                steps=self.steps,
+                total_steps=self.settings.steps,
+                frames=self.steps * self.settings.action_repeat,
+                random_score=self.scores.get("random", math.nan),
+                final_score=self.scores.get("final", math.nan),
+                best_score=self.scores.get("best", math.nan),
+                best_steps=self.best_steps,
+                episodes_evaluated=self.settings.evaluation_episodes,
+                seconds=dict(self.clock.seconds),
+                updates=self.learner.updates,
+                stopped_by=self._stopped_by,
+            )
+        )
+
+    # Checkpoints
+
+    def save(self) -> None:
+        """Write a checkpoint from which the run goes on exactly."""
+        with self.clock.phase("files"):
+            self.learner.check_finite()
+            self.done_at["checkpoint"] = self.steps
+            segments = self.journal.append()
+            online = self.learner.online.state_dict()
+            files = {
+                "agent": {k: v.cpu().numpy() for k, v in online.items()},
+                "learner": {k: v.cpu().numpy() for k, v in self.learner.tensors().items()},
+                "actor": {"observations": self.actor.observations.numpy()},
+            }
+            name = self.checkpoints.save(self.steps, files, self._state(segments))
+            best = f"{self.best_steps:09d}"
+            if self.best_steps == self.steps and self.steps:
+                self.checkpoints.mark_best(name)
+            resumable = {name, *self._previous(name)}
+            self.checkpoints.prune(resumable | {best})
+            # The best one serves to act; only the last two keep their replay.
+            self._segments[name] = {segment["file"] for segment in segments}
+            self._segments = {k: v for k, v in self._segments.items() if k in resumable}
+            self.journal.prune(set().union(*self._segments.values()))
+
+    def restore(self, checkpoint: Checkpoint) -> None:
+        """Put everything back as it was when the checkpoint was written."""
+        state = checkpoint.state
+        self.steps, self.episodes = state["steps"], state["episodes"]
+        self.recent.extend((score, length) for score, length in state["recent"])
+        self.last_loss = state["last_loss"]
+        self.done_at, self.scores = dict(state["done_at"]), dict(state["scores"])
+        self.best_steps = state["best_steps"]
+        self.clock.seconds |= state["seconds"]
+        self._logged_seconds = state["logged_seconds"]
+        for name, table in self.tables.items():
+            table.cut(state["tables"][name])
+        self.learner.online.load_state_dict(
+            {k: torch.from_numpy(v) for k, v in checkpoint.arrays("agent").items()}
+        )
+        self.learner.restore({k: torch.from_numpy(v) for k, v in checkpoint.arrays("learner").items()})
+        self.journal.restore(state["replay"])
+        self._segments = {checkpoint.path.name: {part["file"] for part in state["replay"]}}
+        seeds.restore(self.generators, state["generators"])
+        self._restore_episodes(state["playing"], checkpoint.arrays("actor")["observations"])
+        if self.best_steps and f"{self.best_steps:09d}" in self.checkpoints.names():
+            self.checkpoints.mark_best(f"{self.best_steps:09d}")
+        if self.tensorboard:
+            self.tensorboard.purge(self.steps)
+
+    def _restore_episodes(self, playing: list[dict[str, Any]], observations: Any) -> None:
+        self.actor.episodes = [Episode(**episode) for episode in playing]
+        for index, episode in enumerate(list(self.actor.episodes)):
+            if self.actor.replay_episode(index, episode, observations[index]):
+                continue
+            self.reporter.warned(
+                f"{self.agent.env} did not come to the same place when its episode was played "
+                "again from its seed: the episode is cut there, and the run goes on but is not exact."
+            )
+            if episode.actions:
+                frame = observations[index]
+                stacked = self.info.observation.stack > 1
+                self.store.truncate(index, frame[-1] if stacked else frame)
+
+    def _state(self, segments: list[dict[str, Any]]) -> dict[str, Any]:
+        return {
+            "steps": self.steps,
+            "episodes": self.episodes,
+            "recent": list(self.recent),
+            "last_loss": self.last_loss,
+            "done_at": self.done_at,
+            "scores": self.scores,
+            "best_steps": self.best_steps,
+            "seconds": self.clock.seconds,
+            "logged_seconds": self._logged_seconds,
+            "tables": {name: table.size() for name, table in self.tables.items()},
+            "generators": seeds.state_of(self.generators),
+            "playing": [asdict(episode) for episode in self.actor.episodes],
+            "replay": segments,
+        }
+
+    def _previous(self, name: str) -> list[str]:
+        return [other for other in self.checkpoints.names() if other < name][-1:]
+
+    # What is shown
+
+    def _status(self) -> Status:
+        seconds = self.clock.training_seconds
+        scores = [score for score, _ in self.recent]
+        return Status(
+            steps=self.steps,
+            total_steps=self.settings.steps,
+            frames=self.steps * self.settings.action_repeat,
+            epsilon=self.epsilon,
+            loss=self.last_loss,
+            recent_return=sum(scores) / len(scores) if scores else math.nan,
+            best_score=self.scores.get("best", math.nan),
+            steps_per_second=self.steps / seconds if seconds else 0.0,
+        )
+
+    @contextmanager
+    def _stop_on_signals(self) -> Iterator[None]:
+        """Ctrl-C and SIGTERM end the loop at the next step, after which the run is saved."""
+        if threading.current_thread() is not threading.main_thread():
+            yield
+            return
+
+        def ask(number: int, _frame: Any) -> None:
+            self._stopped_by = signal.Signals(number).name
+
+        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
+        try:
+            yield
+        finally:
+            for number, handler in before.items():
+                signal.signal(number, handler)
