@@ -1,11 +1,15 @@
 """Distributional and risk-sensitive reinforcement learning with implicit quantile networks."""
 
-from quantail.acting.agent import Agent
-from quantail.envs import make
-from quantail.errors import QuantailError
-from quantail.evaluation import Evaluation, evaluate
-from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
-from quantail.training.train import load, resume, train
+from importlib import import_module
+from typing import TYPE_CHECKING, Any
+
+if TYPE_CHECKING:
+    from quantail.acting.agent import Agent
+    from quantail.envs import make
+    from quantail.errors import QuantailError
+    from quantail.evaluation import Evaluation, evaluate
+    from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
+    from quantail.training.train import load, resume, train
 
 __version__ = "0.1.0"
 
@@ -25,3 +29,20 @@ __all__ = [
     "resume",
     "train",
 ]
+
+_HOMES = {
+    "quantail.acting.agent": ("Agent",),
+    "quantail.envs": ("make",),
+    "quantail.errors": ("QuantailError",),
+    "quantail.evaluation": ("Evaluation", "evaluate"),
+    "quantail.risk": ("CPW", "CVaR", "Neutral", "Norm", "Pow", "Wang"),
+    "quantail.training.train": ("load", "resume", "train"),
+}
+
+
+def __getattr__(name: str) -> Any:
+    """Import a public name when it is first used: torch takes seconds, `quantail --help` should not."""
+    for home, names in _HOMES.items():
+        if name in names:
+            return getattr(import_module(home), name)
+    raise AttributeError(f"module 'quantail' has no attribute {name!r}")

@@ -26,6 +26,7 @@ class Preset:
     """Settings for a kind of environment, named only where they differ from the defaults."""
 
     summary: str
+    source: str
     settings: Mapping[str, Any]
 
 
@@ -39,6 +40,7 @@ AGENTS: dict[str, Recipe] = {
 PRESETS: dict[str, Preset] = {
     "atari-paper": Preset(
         summary="ALE games, as in the paper: 200M frames, one million transitions of replay",
+        source="DQN, Mnih et al. 2015, as IQN uses it",
         settings={
             "stack": 4,
             "max_episode_steps": 27_000,  # 108,000 frames
@@ -52,18 +54,19 @@ PRESETS: dict[str, Preset] = {
     ),
     "minatar": Preset(
         summary="MinAtar games: minutes on a laptop",
+        source="ours, tuned on Breakout",
         settings={
             "steps": 100_000,
             "max_episode_steps": 5_000,
-            "head_size": 128,  # Young and Tian 2019
+            "head_size": 128,  # as MinAtar's own DQN, Young and Tian 2019
             "online_samples": 8,
             "target_samples": 8,
             "policy_samples": 8,
-            "learning_rate": 5e-4,
+            "learning_rate": 1e-3,
             "target_every": 1_000,
             "learn_start": 2_000,
             "replay_capacity": 100_000,
-            "epsilon_steps": 50_000,
+            "epsilon_steps": 25_000,
             "evaluation_epsilon": 0.0,
             "evaluation_every": 10_000,
             "log_every": 1_000,
@@ -72,12 +75,13 @@ PRESETS: dict[str, Preset] = {
     ),
     "small": Preset(
         summary="small observations (vectors, one-hot): minutes on a laptop",
+        source="ours, tuned on CartPole",
         settings={
             "steps": 50_000,
             "head_size": 128,
             "online_samples": 8,
             "target_samples": 8,
-            "policy_samples": 32,
+            "policy_samples": 8,
             "learning_rate": 5e-4,
             "batch_size": 64,
             "update_every": 2,
@@ -102,6 +106,11 @@ def compose(preset: str, changes: Mapping[str, Any]) -> Settings:
         known = ", ".join(AGENTS)
         raise QuantailError(f"unknown agent {agent!r}: it takes {known}.{did_you_mean(agent, AGENTS)}")
     return settings.with_changes({**AGENTS[agent].parts, **changes})
+
+
+def preset_source(preset: str) -> str:
+    """Where the values that a preset changes come from."""
+    return PRESETS[preset].source if preset in PRESETS else preset
 
 
 def preset_settings(preset: str) -> Mapping[str, Any]:

@@ -193,15 +193,23 @@ def _check(name: str, about: About, value: Any) -> None:
         raise QuantailError(f"{name} takes {_takes(name)}, not {value!r}.{guess}")
 
 
-def to_toml(settings: Settings, title: str) -> str:
+def unit_and_source(name: str, value: Any, preset_source: str) -> str:
+    """What stands behind a value: its unit, and the default's source or else the preset's."""
+    about = ABOUT[name]
+    source = about.source if value == DEFAULTS[name] else preset_source
+    return "; ".join(part for part in (about.unit, source) if part)
+
+
+def to_toml(settings: Settings, title: str, preset_source: str) -> str:
     """The settings as a commented TOML file that `--preset FILE` reads back."""
     lines, group = [f"# {title}"], ""
     for name, about in ABOUT.items():
         if about.group != group:
             group = about.group
             lines += ["", f"# {group}"]
-        note = ", ".join(part for part in (about.unit, about.source) if part)
-        lines.append(f"{name} = {_toml_value(getattr(settings, name))}  # {about.help} ({note})")
+        value = getattr(settings, name)
+        note = unit_and_source(name, value, preset_source)
+        lines.append(f"{name} = {_toml_value(value)}  # {about.help} ({note})")
     return "\n".join(lines) + "\n"
 
 

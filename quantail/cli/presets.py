@@ -2,7 +2,7 @@
 
 from quantail.cli.listing import print_table
 from quantail.cli.parser import Parser
-from quantail.recipes import PRESETS, compose
+from quantail.recipes import PRESETS, compose, preset_source
 from quantail.settings import to_toml
 
 
@@ -18,5 +18,5 @@ def run(words: list[str]) -> int:
         rows = [(preset, about.summary) for preset, about in PRESETS.items()]
         print_table(("preset", "for"), rows)
     else:
-        print(to_toml(compose(name, {}), f"preset {name}"), end="")
+        print(to_toml(compose(name, {}), f"preset {name}", preset_source(name)), end="")
     return 0

@@ -5,41 +5,43 @@ import sys
 from typing import Any
 
 from quantail.cli.parser import Parser
-from quantail.recipes import PRESETS, compose
-from quantail.settings import ABOUT, Settings
+from quantail.recipes import PRESETS, compose, preset_source
+from quantail.settings import ABOUT, unit_and_source
 from quantail.training.progress import reporter_for
 from quantail.training.train import default_preset, train
 
 DEFAULT_ENV = "MinAtar/Breakout-v1"
+METAVARS = {int: "N", float: "X", str: "NAME", tuple: "N,N"}
+
+
+USAGE = (
+    "quantail train [ENV] [--agent iqn] [--risk neutral] [--preset NAME] [--steps N] [--seed S]\n"
+    "                      [--envs E] [--out DIR] [any setting by name]"
+)
 
 
 def run(words: list[str]) -> int:
-    chosen = _first_look(words)
-    wants_help = "-h" in words or "--help" in words
-    preset = chosen.preset or default_preset(chosen.env)
-    arguments = vars(_parser(compose(preset, {}), preset).parse(words))
+    # A first look finds ENV and --preset, which decide what the other flags default to.
+    plain = [word for word in words if word not in ("-h", "--help")]
+    first = _parser("small").parse(plain)
+    preset = first.preset or default_preset(first.env)
+    arguments = vars(_parser(preset).parse(words))
     env, out, quiet = arguments.pop("env"), arguments.pop("out"), arguments.pop("quiet")
     arguments.pop("preset")
     changes = {name: value for name, value in arguments.items() if value is not None}
-    assert not wants_help
     reporter = reporter_for(sys.stderr, quiet=quiet)
     train(env, preset=preset, out=out, reporter=reporter, **changes)
     return reporter.status
 
 
-def _first_look(words: list[str]) -> argparse.Namespace:
-    """ENV and --preset, which decide what the other flags default to."""
-    parser = _parser(Settings(), "")
-    return parser.parse([word for word in words if word not in ("-h", "--help")])
-
-
-def _parser(defaults: Settings, preset: str) -> Parser:
+def _parser(preset: str) -> Parser:
+    defaults = compose(preset, {})
     parser = Parser(
         prog="quantail train",
-        description="Train an agent. Defaults below are those of "
-        + (f"preset {preset}, which fits the environment named." if preset else "the preset."),
-        epilog="A step is one decision of the agent, a frame one of the emulator's. "
-        "(unit; source of the value) stand behind each setting.",
+        usage=USAGE,
+        description=f"Train an agent. Values in brackets are those of preset {preset}, "
+        "behind the setting's unit and the value's source.",
+        epilog="A step is one decision of the agent, a frame one of the emulator's.",
     )
     parser.add_argument(
         "env",
@@ -47,17 +49,17 @@ def _parser(defaults: Settings, preset: str) -> Parser:
         default=DEFAULT_ENV,
         metavar="ENV",
         help="id of a Gymnasium environment: CartPole-v1, MinAtar/Breakout-v1, ALE/Pong-v5, "
-        f"module:Id-v0 (default: {DEFAULT_ENV})",
+        f"module:Id-v0 [{DEFAULT_ENV}]",
     )
     names = ", ".join(PRESETS)
-    parser.add_argument("--preset", help=f"{names} or a .toml file (default: what fits ENV)")
-    parser.add_argument("--out", metavar="DIR", help="folder of the run (default: a free name in runs/)")
+    parser.add_argument("--preset", metavar="NAME", help=f"{names} or a .toml file [what fits ENV]")
+    parser.add_argument("--out", metavar="DIR", help="folder of the run [a free name in runs/]")
     parser.add_argument("--quiet", action="store_true", help="show only the summary")
     groups: dict[str, Any] = {}
     for name, about in ABOUT.items():
         group = groups.setdefault(about.group, parser.add_argument_group(about.group))
         default = getattr(defaults, name)
-        note = "; ".join(part for part in (about.unit, about.source) if part)
+        note = unit_and_source(name, default, preset_source(preset))
         text = f"{about.help} ({note}) [{_shown(default)}]".replace("%", "%%")
         flag = f"--{name.replace('_', '-')}"
         if isinstance(default, bool):
@@ -65,7 +67,7 @@ def _parser(defaults: Settings, preset: str) -> Parser:
                 flag, dest=name, action=argparse.BooleanOptionalAction, default=None, help=text
             )
         else:
-            metavar = "|".join(about.choices) if about.choices else "VALUE"
+            metavar = "|".join(about.choices) or METAVARS[type(default)]
             group.add_argument(flag, dest=name, metavar=metavar, help=text)
     return parser
 

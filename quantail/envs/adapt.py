@@ -12,6 +12,7 @@ from quantail.observations import ActionSpec, Layout, ObservationSpec
 
 Array = NDArray[Any]
 Env = gym.Env[Any, Any]
+FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 def observation_spec(space: gym.Space[Any], stack: int, name: str) -> ObservationSpec:
@@ -90,8 +91,10 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
             int(action) + self.actions.start
         )
         reward = float(reward)
-        if not np.isfinite(reward):
-            raise QuantailError(f"{self.name} gave a reward of {reward} for action {action}.")
+        if not abs(reward) <= FLOAT32_MAX:
+            raise QuantailError(
+                f"{self.name} gave a reward of {reward} for action {action}: float32 cannot hold it."
+            )
         return self._push(observation), reward, bool(terminated), bool(truncated), info
 
     def _push(self, observation: Any) -> Array:

@@ -1,0 +1,5 @@
+"""`python -m quantail`"""
+
+from quantail.cli.main import main
+
+main()

@@ -1,0 +1,172 @@
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+from quantail.envs import kind_of, make, specs_of
+from quantail.envs.adapt import Adapter, observation_spec
+from quantail.errors import QuantailError
+from quantail.recipes import compose
+from quantail.training.train import default_preset
+
+
+class Counting(gym.Env):
+    """Shows the step; ends as it is told."""
+
+    def __init__(self, space=None, actions=None, ends=("terminated", 5), reward=1.0):
+        self.observation_space = space or spaces.Box(-np.inf, np.inf, (2,), np.float64)
+        self.action_space = actions or spaces.Discrete(3, start=4)
+        self.ends, self.reward = ends, reward
+        self.taken = []
+
+    def observe(self):
+        if isinstance(self.observation_space, spaces.Discrete):
+            return self.observation_space.start + self.t
+        return np.full(self.observation_space.shape, self.t, self.observation_space.dtype)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.t = 0
+        return self.observe(), {}
+
+    def step(self, action):
+        self.taken.append(action)
+        self.t += 1
+        how, when = self.ends
+        over = self.t == when
+        return self.observe(), self.reward, over and how == "terminated", over and how == "truncated", {}
+
+
+def test_stacks_hold_the_newest_observations_and_zeros_before_the_first():
+    env = Adapter(Counting(), 3, "counting")
+    first, _ = env.reset(seed=0)
+    assert first[:, 0].tolist() == [0, 0, 0]
+    seen = [env.step(0)[0][:, 0].tolist() for _ in range(4)]
+    assert seen == [[0, 0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 4]]
+    again, _ = env.reset(seed=0)
+    assert again[:, 0].tolist() == [0, 0, 0]
+
+
+def test_an_observation_once_given_does_not_change_later():
+    env = Adapter(Counting(), 2, "counting")
+    env.reset(seed=0)
+    kept = env.step(0)[0]
+    env.step(0)
+    assert kept[:, 0].tolist() == [0, 1]
+
+
+def test_actions_that_do_not_start_at_zero_reach_the_environment_as_its_own():
+    inner = Counting()
+    env = Adapter(inner, 1, "counting")
+    env.reset(seed=0)
+    env.step(0)
+    env.step(2)
+    assert inner.taken == [4, 6]
+    assert specs_of(env)[1].count == 3
+
+
+def test_terminated_and_truncated_stay_apart():
+    for how, expected in (("terminated", (True, False)), ("truncated", (False, True))):
+        env = Adapter(Counting(ends=(how, 1)), 1, "counting")
+        env.reset(seed=0)
+        observation, _, terminated, truncated, _ = env.step(0)
+        assert (terminated, truncated) == expected
+        assert observation.tolist() == [1, 1]
+
+
+def test_a_step_limit_of_ours_truncates():
+    env = make(Counting, compose("small", {"max_episode_steps": 3}))
+    env.reset(seed=0)
+    assert [env.step(0)[2:4] for _ in range(3)] == [(False, False), (False, False), (False, True)]
+
+
+def test_discrete_observations_become_one_hot_from_their_own_start():
+    env = Adapter(Counting(spaces.Discrete(6, start=10)), 1, "counting")
+    assert env.reset(seed=0)[0].tolist() == [1, 0, 0, 0, 0, 0]
+    assert env.step(0)[0].tolist() == [0, 1, 0, 0, 0, 0]
+
+
+@pytest.mark.parametrize(
+    ("space", "layout", "dtype"),
+    [
+        (spaces.Box(0, 255, (96, 96, 3), np.uint8), "hwc", "uint8"),
+        (spaces.Box(0, 255, (3, 96, 96), np.uint8), "chw", "uint8"),
+        (spaces.Box(0, 255, (84, 84), np.uint8), "hw", "uint8"),
+        (spaces.Box(0, 1, (10, 10, 10), bool), "hwc", "bool"),
+        (spaces.Box(0, 255, (128,), np.uint8), "vector", "uint8"),
+        (spaces.Box(-1, 1, (3,), np.float64), "vector", "float32"),
+        (spaces.MultiBinary(7), "vector", "uint8"),
+    ],
+)
+def test_the_layout_of_an_observation_follows_its_space(space, layout, dtype):
+    spec = observation_spec(space, 1, "x")
+    assert (spec.layout, spec.dtype) == (layout, dtype)
+
+
+@pytest.mark.parametrize(
+    "space",
+    [
+        spaces.Dict(a=spaces.Discrete(2)),
+        spaces.Tuple([spaces.Discrete(2)]),
+        spaces.Box(0, 1, (2, 2), np.float32),
+        spaces.Box(0, 1, (2, 2, 2, 2), np.float32),
+    ],
+    ids=str,
+)
+def test_observations_that_cannot_be_used_are_refused_with_a_way_out(space):
+    with pytest.raises(QuantailError, match="FlattenObservation"):
+        observation_spec(space, 1, "X-v0")
+
+
+@pytest.mark.parametrize("value", [np.nan, np.inf, -1e39])
+def test_what_is_not_finite_is_refused_by_name(value):
+    env = Adapter(Counting(reward=value), 1, "X-v0")
+    env.reset(seed=0)
+    with pytest.raises(QuantailError, match="X-v0 gave a reward of"):
+        env.step(0)
+
+
+def test_continuous_actions_are_refused_with_a_way_out():
+    with pytest.raises(QuantailError, match="Box actions"):
+        make("Pendulum-v1", compose("small", {}))
+
+
+@pytest.mark.parametrize(
+    ("env", "kind", "preset"),
+    [
+        ("CartPole-v1", "other", "small"),
+        ("MinAtar/Asterix-v0", "minatar", "minatar"),
+        ("ALE/Pong-v5", "atari", "atari-paper"),
+        ("PongNoFrameskip-v4", "atari", "atari-paper"),
+        ("gymnasium.envs.classic_control:CartPole-v1", "other", "small"),
+    ],
+)
+def test_the_preset_follows_from_the_environment(env, kind, preset):
+    assert kind_of(env) == kind
+    assert default_preset(env) == preset
+
+
+@pytest.mark.parametrize(
+    ("env", "says"),
+    [
+        ("CartPol-v1", "Did you mean 'CartPole-v1'"),
+        ("ALE/Pongg-v5", "Did you mean 'ALE/Pong-v5'"),
+        ("no_such_module:X-v0", "cannot be imported"),
+        ("", "unknown environment"),
+    ],
+)
+def test_an_unknown_environment_is_refused_with_the_nearest_name(env, says):
+    with pytest.raises(QuantailError, match=says):
+        kind_of(env)
+
+
+def test_settings_for_ale_games_are_refused_elsewhere_not_ignored():
+    with pytest.raises(QuantailError, match="no_ops 5 is for ALE games only"):
+        make("CartPole-v1", compose("small", {"no_ops": 5}))
+
+
+def test_a_factory_that_does_not_make_an_environment_is_refused():
+    with pytest.raises(QuantailError, match="not a Gymnasium environment"):
+        make(lambda: 3, compose("small", {}))
+    with pytest.raises(QuantailError, match="cannot be made"):
+        make(lambda: 1 / 0, compose("small", {}))

@@ -1,0 +1,114 @@
+import ale_py
+import numpy as np
+import pytest
+from ale_py import roms
+from PIL import Image
+
+from quantail.envs import make, specs_of
+from quantail.envs.atari import AtariGame
+from quantail.recipes import compose
+
+
+def raw(game):
+    ale = ale_py.ALEInterface()
+    ale.setFloat("repeat_action_probability", 0.0)
+    ale.setInt("random_seed", 0)
+    ale.loadROM(roms.get_rom_path(game))
+    ale.reset_game()
+    return ale
+
+
+def shrink(screen):
+    return np.asarray(Image.fromarray(screen).resize((84, 84), Image.Resampling.BILINEAR))
+
+
+@pytest.mark.parametrize("game", ["breakout", "space_invaders"])
+def test_frames_and_scores_are_those_of_the_bare_emulator_played_by_hand(game):
+    """Four frames an action, the maximum of the last two, raw score, no sticky actions."""
+    env, ale = AtariGame(game, no_ops=0), raw(game)
+    frame, info = env.reset(seed=0)
+    np.testing.assert_array_equal(frame, shrink(ale.getScreenGrayscale()))
+    rng = np.random.default_rng(0)
+    for _ in range(150):
+        action = int(rng.integers(env.action_space.n))
+        lives, reward, screens = ale.lives(), 0, []
+        for _ in range(4):
+            if not ale.game_over():
+                reward += ale.act(ale.getMinimalActionSet()[action])
+                screens.append(ale.getScreenGrayscale())
+        frame, score, terminated, truncated, info = env.step(action)
+        assert (score, terminated, truncated) == (reward, ale.game_over(), False)
+        assert info["life_lost"] == (ale.lives() < lives or ale.game_over())
+        if terminated:
+            break
+        np.testing.assert_array_equal(frame, shrink(np.maximum(*screens[-2:])))
+
+
+def test_a_lost_life_is_told_and_the_game_goes_on():
+    env = AtariGame("breakout", no_ops=0)
+    env.reset(seed=0)
+    lost, steps = 0, 0
+    while True:
+        _, _, terminated, truncated, info = env.step(1)
+        lost, steps = lost + info["life_lost"], steps + 1
+        if terminated:
+            break
+        assert not truncated
+    assert lost == 5
+    assert env.ale.lives() == 0
+
+
+@pytest.mark.parametrize("game", ["breakout", "qbert", "ms_pacman"])
+def test_a_game_is_a_function_of_its_seed_and_its_actions(game):
+    used, rng = AtariGame(game, sticky=0.25), np.random.default_rng(0)
+    actions = rng.integers(used.action_space.n, size=80)
+
+    def play(env, seed):
+        trail = [env.reset(seed=seed)[0].tobytes()]
+        for action in actions:
+            frame, reward, over, _, _ = env.step(int(action))
+            trail.append((frame.tobytes(), reward))
+            if over:
+                break
+        return trail
+
+    first = play(AtariGame(game, sticky=0.25), 7)
+    play(used, 8)
+    assert play(used, 7) == first
+    assert any(play(used, seed) != first for seed in range(9, 13))
+
+
+def test_no_ops_are_drawn_from_zero_to_the_limit_by_the_seed():
+    env = AtariGame("breakout", no_ops=30)
+    frames = set()
+    for seed in range(200):
+        env.reset(seed=seed)
+        frames.add(env.ale.getEpisodeFrameNumber())
+    start = raw("breakout").getEpisodeFrameNumber()
+    assert {frame - start for frame in frames} == set(range(31))
+
+
+def test_sticky_actions_repeat_the_last_one_as_often_as_told():
+    env = AtariGame("breakout", no_ops=0, sticky=0.25)
+    env.reset(seed=0)
+    kept = 0
+    for frame in range(4000):
+        env._emulate(env.action_set[frame % 2])
+        kept += env._last_action != env.action_set[frame % 2]
+        if env.ale.game_over():
+            env.ale.reset_game()
+    # A chain: the action differs from the one asked where the last was kept and differed from it.
+    assert 0.15 < kept / 4000 < 0.25
+
+
+@pytest.mark.parametrize("name", ["ALE/Pong-v5", "PongNoFrameskip-v4", "Pong-v0"])
+def test_every_id_of_a_game_gets_the_same_preprocessing(name):
+    env = make(name, compose("atari-paper", {}))
+    spec, actions = specs_of(env)
+    assert (spec.input_shape, spec.dtype, actions.count) == ((4, 84, 84), "uint8", 6)
+    first, _ = env.reset(seed=3)
+    reference = make("ALE/Pong-v5", compose("atari-paper", {}))
+    np.testing.assert_array_equal(first, reference.reset(seed=3)[0])
+    for action in (0, 2, 3, 2):
+        here, there = env.step(action), reference.step(action)
+        np.testing.assert_array_equal(here[0], there[0])

@@ -1,0 +1,88 @@
+import numpy as np
+import pytest
+
+import quantail
+from quantail.acting.agent import Agent
+from quantail.envs import make, specs_of
+from quantail.errors import QuantailError
+from quantail.evaluation import evaluate, play_episodes
+from quantail.networks import build_network
+from quantail.recipes import compose
+from quantail.risk import Neutral
+
+
+def agent(env="CartPole-v1", preset="small", **changes):
+    settings = compose(preset, changes)
+    spec, actions = specs_of(make(env, settings))
+    network = build_network(settings, spec, actions.count, seed=1)
+    return Agent(network, settings, spec, actions, env, Neutral())
+
+
+def test_the_same_seed_plays_the_same_episodes_and_another_seed_others():
+    mine = agent()
+    first = evaluate(mine, episodes=12, seed=1, epsilon=0.3)
+    again = evaluate(mine, "CartPole-v1", episodes=12, seed=1, epsilon=0.3)
+    other = evaluate(mine, episodes=12, seed=2, epsilon=0.3)
+    assert first.returns.tolist() == again.returns.tolist()
+    assert first.returns.tolist() != other.returns.tolist()
+
+
+@pytest.mark.parametrize("lanes", [1, 3, 8])
+def test_an_episode_does_not_depend_on_how_many_are_played_at_once(lanes):
+    mine = agent("MinAtar/Breakout-v1", "minatar")
+    envs = [make("MinAtar/Breakout-v1", mine.settings) for _ in range(lanes)]
+    result = play_episodes(mine, envs, seed=3, episodes=10, epsilon=1.0)
+    alone = play_episodes(mine, envs[:1], seed=3, episodes=10, epsilon=1.0)
+    assert result.returns.tolist() == alone.returns.tolist()
+    assert result.lengths.tolist() == alone.lengths.tolist()
+
+
+@pytest.mark.parametrize("lanes", [1, 4])
+def test_a_budget_of_steps_counts_the_whole_episodes_that_fit_in_order(lanes):
+    mine = agent("MinAtar/Breakout-v1", "minatar")
+    envs = [make("MinAtar/Breakout-v1", mine.settings) for _ in range(lanes)]
+    many = play_episodes(mine, envs, seed=3, episodes=60, epsilon=1.0)
+    result = play_episodes(mine, envs, seed=3, steps=200, epsilon=1.0)
+    fit = int((np.cumsum(many.lengths) <= 200).sum())
+    assert 3 < fit < 60
+    assert result.lengths.tolist() == many.lengths[:fit].tolist()
+
+
+def test_scores_are_raw_whole_games_though_learning_clips_and_ends_lives():
+    mine = agent("ALE/Breakout-v5", "atari-paper", max_episode_steps=400)
+    assert mine.settings.clip_rewards == 1.0
+    result = evaluate(mine, episodes=2, seed=0, epsilon=1.0)
+    env = make("ALE/Breakout-v5", mine.settings)
+    for index, (score, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
+        rng = np.random.default_rng([0, index])
+        env.reset(seed=int(rng.integers(2**31)))
+        total, lives, over = 0.0, set(), False
+        for _ in range(length):
+            rng.random()
+            _, reward, terminated, truncated, info = env.step(int(rng.integers(4)))
+            total, over = total + reward, terminated or truncated
+            lives.add(info["lives"])
+        assert over
+        assert total == score
+        assert len(lives) > 3  # one life is not one game
+
+
+def test_the_risk_of_an_evaluation_is_the_one_asked_for():
+    assert evaluate(agent(), episodes=2, risk="cvar:0.25").risk == "cvar:0.25"
+    assert evaluate(agent(), episodes=2).risk == "neutral"
+
+
+def test_an_agent_for_another_environment_is_refused():
+    with pytest.raises(QuantailError, match="was trained on CartPole-v1"):
+        evaluate(agent(), "Acrobot-v1", episodes=1)
+    with pytest.raises(QuantailError, match="episodes takes"):
+        quantail.evaluate(agent(), episodes=0)
+
+
+def test_a_result_tells_its_own_figures():
+    result = evaluate(agent(), episodes=9, epsilon=1.0)
+    told = result.to_dict()
+    assert told["episodes"] == 9
+    assert told["mean"] == pytest.approx(np.mean(told["returns"]))
+    assert told["std"] == pytest.approx(np.std(told["returns"], ddof=1))
+    assert told["min"] <= told["q25"] <= told["median"] <= told["q75"] <= told["max"]

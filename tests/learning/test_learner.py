@@ -1,0 +1,183 @@
+import copy
+
+import numpy as np
+import pytest
+import torch
+from test_losses import triple_loop
+
+from quantail.errors import QuantailError
+from quantail.learning.batch import Batch
+from quantail.learning.learner import Learner
+from quantail.networks import build_network
+from quantail.observations import ObservationSpec
+from quantail.risk import CVaR, Neutral
+from quantail.settings import Settings
+
+SPEC = ObservationSpec((3,), "float32", "vector")
+SMALL = {"mlp_sizes": (16,), "head_size": 16, "learning_rate": 1e-3}
+
+
+def learner(risk=None, seed=0, actions=2, **changes):
+    settings = Settings().with_changes(SMALL | changes)
+    network = build_network(settings, SPEC, actions, seed)
+    return Learner(
+        network, settings, risk or Neutral(), np.random.default_rng(seed), torch.device("cpu")
+    )
+
+
+def batch(size=4, seed=0, actions=2, done=0.3):
+    g = torch.Generator().manual_seed(seed)
+    return Batch(
+        observations=torch.randn(size, 3, generator=g),
+        actions=torch.randint(actions, (size,), generator=g),
+        rewards=torch.randn(size, generator=g),
+        discounts=0.9 * (torch.rand(size, generator=g) > done).float(),
+        next_observations=torch.randn(size, 3, generator=g),
+    )
+
+
+def test_targets_match_algorithm_one_written_out():
+    mine = learner(CVaR(0.4), online_samples=3, target_samples=5, policy_samples=4)
+    # The target network must be another one than the online network to be told apart.
+    mine.target.load_state_dict(build_network(mine.settings, SPEC, 2, seed=9).state_dict())
+    data = batch()
+    draws = np.random.default_rng(0)
+    policy = torch.from_numpy(draws.random((4, 4), dtype=np.float32))
+    levels = torch.from_numpy(draws.random((4, 5), dtype=np.float32))
+    targets = mine.targets(data)
+    for row in range(4):
+        state = data.next_observations[row : row + 1]
+        values = (
+            sum(mine.target(state, 0.4 * policy[row : row + 1, k : k + 1])[0, 0] for k in range(4)) / 4
+        )
+        best = int(values.argmax())
+        for j in range(5):
+            z = mine.target(state, levels[row : row + 1, j : j + 1])[0, 0, best]
+            expected = data.rewards[row] + data.discounts[row] * z
+            torch.testing.assert_close(targets[row, j], expected, rtol=1e-4, atol=1e-5)
+
+
+def test_an_update_is_one_step_of_adam_on_the_mean_loss():
+    mine = learner(online_samples=3, target_samples=5, policy_samples=4)
+    other = copy.deepcopy(mine)
+    data = batch()
+    targets = other.targets(data)
+    taus = torch.from_numpy(other.generator.random((4, 3), dtype=np.float32))
+    before = {name: p.detach().clone() for name, p in other.online.named_parameters()}
+
+    def mean_loss():
+        returns = other.online(data.observations, taus)
+        picked = torch.stack([returns[row, :, a] for row, a in enumerate(data.actions)])
+        delta = targets[:, None, :] - picked[:, :, None]
+        size = delta.abs()
+        huber = torch.where(size <= 1, 0.5 * size**2, size - 0.5)
+        return ((taus[:, :, None] - (delta < 0).float()).abs() * huber).mean(2).sum(1).mean(), picked
+
+    loss, picked = mean_loss()
+    torch.testing.assert_close(
+        loss.double(), triple_loop(picked, taus, targets, 1.0).mean(), rtol=1e-5, atol=1e-6
+    )
+    gradients = torch.autograd.grad(loss, list(other.online.parameters()))
+    mine.update(data)
+    report = mine.report()
+    assert report.loss == pytest.approx(float(loss), rel=1e-5)
+    for (name, parameter), gradient in zip(mine.online.named_parameters(), gradients, strict=True):
+        # Adam's first step: the corrected moments are the gradient and its square.
+        step = 1e-3 * gradient / (gradient.abs() + mine.settings.adam_epsilon)
+        torch.testing.assert_close(parameter.detach(), before[name] - step, rtol=1e-4, atol=1e-6)
+
+
+def test_the_distortion_touches_the_policys_levels_and_never_the_losses_own():
+    seen = []
+
+    def record(tau):
+        seen.append(tuple(tau.shape))
+        return 0.1 * tau
+
+    mine = learner(record, online_samples=3, target_samples=5, policy_samples=7)
+    mine.update(batch())
+    assert seen == [(4, 7)]
+
+
+def test_the_target_network_moves_only_when_it_is_synced():
+    mine = learner()
+    start = copy.deepcopy(mine.target.state_dict())
+    mine.update(batch())
+    assert all(torch.equal(start[k], v) for k, v in mine.target.state_dict().items())
+    mine.sync_target()
+    online = mine.online.state_dict()
+    assert all(torch.equal(online[k], v) for k, v in mine.target.state_dict().items())
+    assert any(not torch.equal(start[k], online[k]) for k in start)
+
+
+def test_gradient_clip_bounds_the_step_of_the_gradient():
+    mine = learner(gradient_clip=1e-6)
+    mine.update(batch())
+    norm = torch.cat([p.grad.flatten() for p in mine.online.parameters()]).norm()
+    assert norm <= 1.01e-6
+
+
+def test_a_learner_restored_from_its_tensors_goes_on_bit_for_bit():
+    a = learner()
+    for seed in range(3):
+        a.update(batch(seed=seed))
+    b = learner(seed=5)
+    b.online.load_state_dict(a.online.state_dict())
+    b.restore({k: v.clone() for k, v in a.tensors().items()})
+    b.generator.bit_generator.state = a.generator.bit_generator.state
+    for seed in range(3, 6):
+        a.update(batch(seed=seed))
+        b.update(batch(seed=seed))
+    for key, value in a.tensors().items():
+        assert torch.equal(value, b.tensors()[key]), key
+    assert a.report() == b.report()
+
+
+def test_a_loss_that_is_not_finite_stops_with_a_sentence():
+    mine = learner()
+    data = batch()
+    data.rewards[0] = float("inf")
+    mine.update(data)
+    with pytest.raises(QuantailError, match="loss was not finite"):
+        mine.check_finite()
+
+
+@pytest.fixture(scope="module")
+def bandit():
+    """One state, two arms: 0 pays N(1, 2), 1 pays 0.6 for sure. Learned from a few thousand pulls."""
+    mine = learner(
+        online_samples=16, target_samples=1, policy_samples=8, batch_size=128, learning_rate=3e-3
+    )
+    rng = np.random.default_rng(0)
+    state = torch.ones(128, 3)
+    for _ in range(1500):
+        arms = rng.integers(2, size=128)
+        pay = np.where(arms == 0, rng.normal(1.0, 2.0, 128), 0.6).astype(np.float32)
+        mine.update(Batch(state, torch.from_numpy(arms), torch.from_numpy(pay), torch.zeros(128), state))
+    return mine.online
+
+
+def test_the_learned_quantiles_are_those_of_the_reward_and_rise_with_tau(bandit):
+    taus = torch.tensor([[0.1, 0.25, 0.5, 0.75, 0.9]])
+    with torch.no_grad():
+        learned = bandit(torch.ones(1, 3), taus)[0]
+    exact = 1.0 + 2.0 * torch.special.ndtri(taus[0])
+    # κ = 1 shrinks the tails a little towards the middle.
+    assert (learned[:, 0] - exact).abs().max() < 0.6
+    assert (learned[:, 0].diff() > 0.5).all()
+    assert (learned[:, 1] - 0.6).abs().max() < 0.25
+
+
+def test_the_mean_prefers_the_risky_arm_and_cvar_the_sure_one(bandit):
+    """An inverted indicator would learn the mirror image and turn the second choice round."""
+    from quantail.learning.targets import greedy
+    from quantail.risk import Wang, midpoints
+
+    def choice(risk):
+        with torch.no_grad():
+            return int(greedy(bandit(torch.ones(1, 3), risk(midpoints(32))[None])))
+
+    assert choice(Neutral()) == 0
+    assert choice(CVaR(0.25)) == 1
+    assert choice(Wang(-0.75)) == 1
+    assert choice(Wang(0.75)) == 0

@@ -1,0 +1,218 @@
+import numpy as np
+import pytest
+from hypothesis import given, settings
+from hypothesis import strategies as st
+from oracle import Told
+
+from quantail.errors import QuantailError
+from quantail.observations import ObservationSpec
+from quantail.replay import ReplayJournal, ReplayStore, UniformReplay, require_memory
+from quantail.replay.memory import available_memory, human_bytes
+from quantail.replay.store import FINAL, TERMINAL, TRUNCATED
+
+SHAPE = (2,)
+ENDINGS = st.sampled_from(["", "", "", "", "terminated", "truncated", "life", "cut"])
+
+
+class Written:
+    """A store and the oracle beside it, fed the same random episodes."""
+
+    def __init__(self, envs, capacity, stack):
+        self.store = ReplayStore(ObservationSpec(SHAPE, "float32", "vector", stack), envs, capacity)
+        self.stack = stack
+        self.places = [[] for _ in range(envs)]  # for each place, (episode, t) or None for a final frame
+        self.playing = [Told() for _ in range(envs)]
+        self.clock = 0
+
+    def frame(self):
+        self.clock += 1
+        return np.array([self.clock, -self.clock], np.float32)
+
+    def step(self, env, ending):
+        told = self.playing[env]
+        frame, action, reward = self.frame(), self.clock % 5, float(self.clock % 7)
+        terminal = ending in ("terminated", "life")
+        self.store.add(env, frame, action, reward, first=not told.frames, terminal=terminal)
+        self.places[env].append((told, len(told.frames)))
+        told.frames.append(frame)
+        told.actions.append(action)
+        told.rewards.append(reward)
+        told.terminal.append(terminal)
+        if ending in ("truncated", "cut"):
+            told.final_frame = self.frame()
+            self.store.truncate(env, told.final_frame)
+            self.places[env].append(None)
+        if ending in ("terminated", "truncated", "cut"):
+            self.playing[env] = Told()
+
+
+@settings(max_examples=150, deadline=None)
+@given(
+    envs=st.integers(1, 3),
+    length=st.integers(8, 24),
+    stack=st.integers(1, 4),
+    n=st.integers(1, 4),
+    steps=st.lists(st.tuples(st.integers(0, 2), ENDINGS), min_size=1, max_size=90),
+)
+def test_every_transition_equals_the_oracles_across_ends_cuts_environments_and_the_rings_edge(
+    envs, length, stack, n, steps
+):
+    written = Written(envs, envs * length, stack)
+    store = written.store
+    replay = UniformReplay(store, 4, n, 0.9, np.random.default_rng(0))
+    for env, ending in steps:
+        written.step(env % envs, ending)
+    store.check_valid()
+    for env in range(envs):
+        oldest, total = int(store.oldest[env]), int(store.written[env])
+        for place in range(oldest, total):
+            at = np.array([env]), np.array([place])
+            valid = bool(replay.can_start(*at)[0])
+            origin = written.places[env][place]
+            expected = origin and origin[0].transition(origin[1], n, 0.9, stack, SHAPE)
+            reaches_behind = origin is not None and place - min(origin[1], stack - 1) < oldest
+            assert valid == (expected is not None and not reaches_behind)
+            if not valid:
+                continue
+            batch = replay.gather(*at)
+            observation, action, reward, discount, following = expected
+            np.testing.assert_array_equal(batch.observations[0], observation)
+            assert int(batch.actions[0]) == action
+            assert float(batch.rewards[0]) == pytest.approx(reward, rel=1e-6)
+            assert float(batch.discounts[0]) == pytest.approx(discount, rel=1e-6)
+            if following is not None:
+                np.testing.assert_array_equal(batch.next_observations[0], following)
+
+
+def filled(envs=2, capacity=40, stack=2, steps=60, every=7):
+    written = Written(envs, capacity, stack)
+    for step in range(steps):
+        ending = ("terminated", "truncated")[(step // every) % 2] if step % every == every - 1 else ""
+        written.step(step % envs, ending)
+    return written
+
+
+def test_every_whole_transition_is_equally_likely_and_no_other_is_drawn():
+    written = filled()
+    replay = UniformReplay(written.store, 50, 3, 0.9, np.random.default_rng(0))
+    counts = {}
+    draws = 4000
+    for _ in range(draws // 50 * 10):
+        env, place = replay._draw(50)
+        for key in zip(env.tolist(), place.tolist(), strict=True):
+            counts[key] = counts.get(key, 0) + 1
+    everywhere = [
+        (env, place)
+        for env in range(2)
+        for place in range(int(written.store.oldest[env]), int(written.store.written[env]))
+        if replay.can_start(np.array([env]), np.array([place]))[0]
+    ]
+    assert set(counts) == set(everywhere)
+    expected = sum(counts.values()) / len(counts)
+    chi2 = sum((count - expected) ** 2 / expected for count in counts.values())
+    assert chi2 < len(counts) + 5 * (2 * len(counts)) ** 0.5
+
+
+def test_a_truncated_episode_bootstraps_from_its_true_last_frame_and_a_terminated_one_does_not():
+    written = Written(1, 32, 1)
+    written.step(0, "")
+    written.step(0, "truncated")
+    written.step(0, "terminated")
+    replay = UniformReplay(written.store, 1, 1, 0.5, np.random.default_rng(0))
+    env = np.zeros(3, np.int64)
+    replay._next_observations = replay._observations.new_zeros((3, 2))
+    replay._observations = replay._observations.new_zeros((3, 2))
+    batch = replay.gather(env, np.array([0, 1, 3]))
+    assert batch.discounts.tolist() == [0.5, 0.5, 0.0]
+    assert batch.next_observations[1].tolist() == [3.0, -3.0]
+    assert [int(f) for f in written.store.flags[0, :4] & (TERMINAL | TRUNCATED | FINAL)] == [0, 4, 8, 2]
+
+
+def test_sampling_from_a_store_without_a_whole_transition_says_so():
+    written = Written(1, 32, 1)
+    replay = UniformReplay(written.store, 2, 1, 0.9, np.random.default_rng(0))
+    for _ in range(2):
+        with pytest.raises(QuantailError, match="no whole transition"):
+            replay.sample()
+        if not len(written.store):
+            written.step(0, "")
+
+
+def test_a_sampled_batch_lives_in_the_same_buffers_every_time():
+    replay = UniformReplay(filled().store, 8, 1, 0.9, np.random.default_rng(0))
+    first = replay.sample().observations.data_ptr()
+    assert replay.sample().observations.data_ptr() == first
+
+
+@settings(max_examples=60, deadline=None)
+@given(
+    length=st.integers(8, 20),
+    rounds=st.lists(
+        st.lists(st.tuples(st.integers(0, 1), ENDINGS), max_size=25), min_size=1, max_size=8
+    ),
+)
+def test_a_store_restored_from_its_journal_is_the_same(tmp_path_factory, length, rounds):
+    folder = tmp_path_factory.mktemp("journal")
+    written = Written(2, 2 * length, 2)
+    journal = ReplayJournal(folder / "replay", written.store)
+    segments = []
+    for steps in rounds:
+        for env, ending in steps:
+            written.step(env, ending)
+        segments = journal.append()
+        journal.prune({segment["file"] for segment in segments})
+    again = ReplayStore(written.store.spec, 2, 2 * length)
+    ReplayJournal(folder / "replay", again).restore(segments)
+    np.testing.assert_array_equal(again.written, written.store.written)
+    for env in range(2):
+        places = np.arange(again.oldest[env], again.written[env]) % length
+        for name in ("frames", "actions", "rewards", "flags"):
+            np.testing.assert_array_equal(
+                getattr(again, name)[env, places], getattr(written.store, name)[env, places]
+            )
+
+
+def test_a_checkpoint_writes_only_what_is_new_and_drops_what_was_overwritten(tmp_path):
+    written = Written(1, 1000, 1)
+    journal = ReplayJournal(tmp_path / "replay", written.store)
+    sizes = []
+    for _ in range(20):
+        for _ in range(100):
+            written.step(0, "")
+        segments = journal.append()
+        journal.prune({segment["file"] for segment in segments})
+        sizes.append((tmp_path / "replay" / segments[-1]["file"]).stat().st_size)
+    assert max(sizes) < 1.2 * min(sizes)
+    assert len(list((tmp_path / "replay").iterdir())) == len(segments) <= 11
+
+
+def test_an_episode_cut_after_a_checkpoint_is_cut_in_the_journal_too(tmp_path):
+    written = Written(1, 100, 1)
+    journal = ReplayJournal(tmp_path / "replay", written.store)
+    written.step(0, "")
+    journal.append()
+    written.store.truncate(0, written.frame())
+    segments = journal.append()
+    again = ReplayStore(written.store.spec, 1, 100)
+    ReplayJournal(tmp_path / "replay", again).restore(segments)
+    assert again.flags[0, 0] & TRUNCATED
+    again.check_valid()
+
+
+def test_the_bytes_announced_are_the_bytes_taken():
+    spec = ObservationSpec((84, 84), "uint8", "hw", 4)
+    store = ReplayStore(spec, 1, 1000)
+    taken = store.frames.nbytes + store.actions.nbytes + store.rewards.nbytes + store.flags.nbytes
+    assert ReplayStore.bytes_needed(spec, 1000) == taken
+
+
+def test_a_replay_that_does_not_fit_is_refused_before_it_is_made():
+    free = available_memory()
+    assert free
+    require_memory(1000)
+    with pytest.raises(QuantailError, match="set a smaller replay_capacity"):
+        require_memory(2 * free)
+
+
+def test_sizes_are_told_in_decimal_units():
+    assert [human_bytes(n) for n in (12, 12_300, 7_065_000_000)] == ["12 bytes", "12.3 kB", "7.1 GB"]

@@ -1,0 +1,110 @@
+import dataclasses
+
+import pytest
+
+from quantail.errors import QuantailError
+from quantail.recipes import PRESETS, compose
+from quantail.settings import ABOUT, Settings, coerce, read_toml, to_toml
+
+
+def test_the_defaults_are_the_papers():
+    s = Settings()
+    assert (s.online_samples, s.target_samples, s.policy_samples) == (64, 64, 32)
+    assert (s.embedding, s.embedding_size, s.merge, s.kappa) == ("cosine", 64, "multiply", 1.0)
+    assert (s.learning_rate, s.adam_epsilon, s.gradient_clip) == (5e-5, 0.01 / 32, 0.0)
+    assert (s.batch_size, s.update_every, s.target_every) == (32, 4, 10_000)
+    assert (s.learn_start, s.replay_capacity, s.discount) == (50_000, 1_000_000, 0.99)
+    assert (s.epsilon_start, s.epsilon_end, s.epsilon_steps) == (1.0, 0.01, 1_000_000)
+
+
+def test_the_atari_preset_is_the_papers_protocol():
+    s = compose("atari-paper", {})
+    assert (s.stack, s.action_repeat, s.no_ops, s.sticky) == (4, 4, 30, 0.0)
+    assert (s.clip_rewards, s.life_loss_ends, s.evaluation_epsilon) == (1.0, True, 0.001)
+    assert s.max_episode_steps * s.action_repeat == 108_000
+    assert s.steps * s.action_repeat == 200_000_000
+    assert s.evaluation_every * s.action_repeat == 1_000_000
+    assert s.evaluation_steps * s.action_repeat == 500_000
+
+
+def test_a_preset_names_only_what_it_changes():
+    plain = Settings()
+    for name, preset in PRESETS.items():
+        same = [key for key, value in preset.settings.items() if getattr(plain, key) == value]
+        assert not same, f"{name} repeats the default of {same}"
+
+
+def test_the_users_changes_win_over_agent_and_preset():
+    assert compose("minatar", {"learning_rate": 1.0}).learning_rate == 1.0
+
+
+@pytest.mark.parametrize("name", PRESETS)
+def test_a_preset_written_as_toml_reads_back_as_the_same_settings(name, tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text(to_toml(compose(name, {"mlp_sizes": (64, 32)}), name, "here"), encoding="utf-8")
+    assert compose(str(file), {}) == compose(name, {"mlp_sizes": (64, 32)})
+
+
+def test_settings_survive_json():
+    s = compose("minatar", {})
+    assert Settings().with_changes(s.to_dict()) == s
+
+
+@pytest.mark.parametrize(
+    ("name", "text", "value"),
+    [
+        ("steps", "1e6", 1_000_000),
+        ("steps", "200_000", 200_000),
+        ("mlp_sizes", "128,64", (128, 64)),
+        ("mlp_sizes", 32, (32,)),
+        ("tensorboard", "yes", True),
+        ("discount", "0.5", 0.5),
+        ("kappa", 0, 0.0),
+    ],
+)
+def test_values_from_flags_and_files_take_the_settings_type(name, text, value):
+    assert coerce(name, text) == value
+    assert type(coerce(name, text)) is type(value)
+
+
+@pytest.mark.parametrize(
+    ("name", "value", "says"),
+    [
+        ("steps", "many", "steps takes a whole number of at least 1"),
+        ("steps", 0, "steps takes a whole number of at least 1"),
+        ("steps", 1.5, "steps takes a whole number"),
+        ("discount", 1.2, "discount takes a number from 0 to 1"),
+        ("discount", float("nan"), "discount takes a number from 0 to 1"),
+        ("merge", "multply", "Did you mean 'multiply'"),
+        ("tensorboard", "maybe", "tensorboard takes true or false"),
+        ("mlp_sizes", [], "mlp_sizes takes whole numbers"),
+        ("learning_rte", 1, "Did you mean 'learning_rate'"),
+        ("online_samples", 0, "online_samples takes a whole number of at least 1"),
+    ],
+)
+def test_a_wrong_setting_is_named_with_what_it_takes(name, value, says):
+    with pytest.raises(QuantailError, match=says):
+        compose("small", {name: value})
+
+
+def test_sample_sizes_of_one_and_no_huber_threshold_are_allowed():
+    one = {"online_samples": 1, "target_samples": 1, "policy_samples": 1, "kappa": 0}
+    assert compose("small", one).online_samples == 1
+
+
+def test_a_ring_too_short_for_its_stacks_is_refused():
+    with pytest.raises(QuantailError, match="replay_capacity 16"):
+        compose("atari-paper", {"replay_capacity": 16, "envs": 8})
+
+
+def test_every_setting_is_explained():
+    assert set(ABOUT) == {field.name for field in dataclasses.fields(Settings)}
+    assert all(about.help and about.source for about in ABOUT.values())
+
+
+@pytest.mark.parametrize("content", ["steps = ", "stepps = 3", "steps = 'x'"])
+def test_a_broken_preset_file_is_refused(content, tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text(content, encoding="utf-8")
+    with pytest.raises(QuantailError):
+        read_toml(file)

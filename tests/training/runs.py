@@ -1,0 +1,105 @@
+"""Small real runs, in this process or in one that can be killed."""
+
+import json
+import os
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+from quantail.cli.main import run
+
+TINY = {
+    "learn_start": 60,
+    "epsilon_steps": 100,
+    "replay_capacity": 150,
+    "target_every": 40,
+    "evaluation_every": 100,
+    "evaluation_episodes": 2,
+    "log_every": 20,
+    "checkpoint_every": 50,
+    "batch_size": 8,
+    "head_size": 16,
+    "n_step": 2,
+    "threads": 1,
+}
+QUICK = {
+    "CartPole-v1": TINY | {"mlp_sizes": [16], "stack": 2},
+    "MinAtar/Breakout-v1": TINY,
+    "ALE/Breakout-v5": TINY
+    | {
+        "online_samples": 2,
+        "target_samples": 3,
+        "policy_samples": 2,
+        "evaluation_steps": 0,
+        "max_episode_steps": 70,
+        "envs": 2,
+    },
+}
+
+
+def flags(settings):
+    words = []
+    for name, value in settings.items():
+        text = ",".join(map(str, value)) if isinstance(value, list) else str(value)
+        words += [f"--{name.replace('_', '-')}", text]
+    return words
+
+
+def command(*words):
+    """Run the command in this process; its exit status."""
+    return run([str(word) for word in words])
+
+
+def quantail(*words, **options):
+    """Run the command in a process of its own."""
+    return subprocess.run(
+        [sys.executable, "-m", "quantail", *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+        **options,
+    )
+
+
+def kill_when(condition, *words, how=signal.SIGKILL):
+    """Start the command and send it a signal as soon as the condition holds; its exit status."""
+    process = subprocess.Popen(
+        [sys.executable, "-m", "quantail", *map(str, words)],
+        stdout=subprocess.DEVNULL,
+        stderr=subprocess.PIPE,
+        text=True,
+    )
+    deadline = time.monotonic() + 200
+    while not condition():
+        assert process.poll() is None, process.communicate()[1]
+        assert time.monotonic() < deadline
+        os.sched_yield()
+    process.send_signal(how)
+    _, said = process.communicate(timeout=100)
+    return process.returncode, said
+
+
+def rows(run, table):
+    path = Path(run) / f"{table}.csv"
+    return path.read_text().splitlines()[1:] if path.exists() else []
+
+
+def same_learning(a, b):
+    """Whether two runs agree bit for bit in all that learning made: weights, state, tables, replay."""
+    a, b = Path(a), Path(b)
+    for table in ("metrics", "episodes", "evaluations"):
+        assert (a / f"{table}.csv").read_bytes() == (b / f"{table}.csv").read_bytes(), table
+    names = [(run / "checkpoints" / "last").read_text().strip() for run in (a, b)]
+    assert names[0] == names[1]
+    here, there = (run / "checkpoints" / names[0] for run in (a, b))
+    for file in ("agent", "learner", "actor"):
+        name = f"{file}.safetensors"
+        assert (here / name).read_bytes() == (there / name).read_bytes(), name
+    states = [json.loads((path / "state.json").read_text()) for path in (here, there)]
+    for key in ("steps", "episodes", "generators", "playing", "scores", "best_steps", "recent"):
+        assert states[0][key] == states[1][key], key
+    assert (a / "checkpoints" / "best").read_bytes() == (b / "checkpoints" / "best").read_bytes()
+    return True

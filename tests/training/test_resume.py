@@ -1,0 +1,211 @@
+"""`train 2n` equals `train n`, killed, `resume`: bit for bit, with real signals."""
+
+import json
+import shutil
+import signal
+import subprocess
+import sys
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from runs import QUICK, TINY, command, flags, kill_when, quantail, rows, same_learning
+
+import quantail as q
+from quantail.replay.store import FINAL
+from quantail.training.reporter import Reporter
+
+
+@pytest.mark.parametrize("env", QUICK)
+def test_a_killed_and_resumed_run_agrees_bit_for_bit_with_one_that_was_not(env, tmp_path):
+    settings = flags(QUICK[env] | {"steps": 300})
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert quantail("train", env, "--out", whole, *settings).returncode == 0
+
+    # Killed twice, each time between two checkpoints, after rows were written that must go again.
+    status, _ = kill_when(
+        lambda: len(rows(broken, "metrics")) >= 7, "train", env, "--out", broken, *settings
+    )
+    assert status == -signal.SIGKILL
+    assert not (broken / "checkpoints" / "000000300").exists()
+    status, _ = kill_when(lambda: len(rows(broken, "metrics")) >= 12, "resume", broken)
+    assert status == -signal.SIGKILL
+    resumed = quantail("resume", broken)
+    assert resumed.returncode == 0, resumed.stderr
+    assert same_learning(whole, broken)
+
+
+def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path):
+    for name, seed in (("a", 1), ("b", 1), ("c", 2)):
+        q.train("CartPole-v1", out=tmp_path / name, steps=200, seed=seed, **QUICK["CartPole-v1"])
+    assert same_learning(tmp_path / "a", tmp_path / "b")
+    assert (tmp_path / "a/metrics.csv").read_bytes() != (tmp_path / "c/metrics.csv").read_bytes()
+
+
+def test_a_longer_run_is_a_shorter_one_resumed_with_more_steps(tmp_path):
+    settings = QUICK["CartPole-v1"]
+    q.train("CartPole-v1", out=tmp_path / "long", steps=400, **settings)
+    q.train("CartPole-v1", out=tmp_path / "short", steps=200, **settings)
+    q.resume(tmp_path / "short", steps=400)
+    assert same_learning(tmp_path / "long", tmp_path / "short")
+    assert json.loads((tmp_path / "short/run.json").read_text())["settings"]["steps"] == 400
+
+
+@pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
+def test_ctrl_c_and_sigterm_save_and_say_how_to_resume(how, status, tmp_path):
+    env, run, whole = "CartPole-v1", tmp_path / "run", tmp_path / "whole"
+    settings = flags(
+        QUICK[env] | {"steps": 3000, "checkpoint_every": 100_000, "evaluation_every": 10_000}
+    )
+    code, said = kill_when(
+        lambda: len(rows(run, "metrics")) >= 6, "train", env, "--out", run, *settings, how=how
+    )
+    assert code == status
+    assert f"quantail resume {run}" in said
+    assert "Traceback" not in said
+    steps = int((run / "checkpoints/last").read_text())
+    assert 100 < steps < 3000
+    assert quantail("resume", run).returncode == 0
+    assert quantail("train", env, "--out", whole, *settings).returncode == 0
+    assert same_learning(run, whole)
+
+
+def test_evaluating_never_changes_what_is_learned(tmp_path):
+    settings = QUICK["CartPole-v1"]
+    q.train("CartPole-v1", out=tmp_path / "often", steps=200, **settings | {"evaluation_every": 10})
+    q.train("CartPole-v1", out=tmp_path / "never", steps=200, **settings | {"evaluation_every": 200})
+    for file in ("agent", "learner", "actor"):
+        path = f"checkpoints/000000200/{file}.safetensors"
+        assert (tmp_path / "often" / path).read_bytes() == (tmp_path / "never" / path).read_bytes()
+
+
+@pytest.fixture(scope="module")
+def finished(tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "finished"
+    q.train("CartPole-v1", out=run, steps=200, **QUICK["CartPole-v1"])
+    return run
+
+
+@pytest.fixture
+def run(finished, tmp_path):
+    return shutil.copytree(finished, tmp_path / "run")
+
+
+def test_last_previous_and_best_checkpoints_are_kept_and_no_other(run):
+    names = sorted(path.name for path in (run / "checkpoints").iterdir())
+    best = (run / "checkpoints/best").read_text().strip()
+    last = (run / "checkpoints/last").read_text().strip()
+    assert last == "000000200"
+    assert set(names) == {"best", "last", "000000150", "000000200", best}
+
+
+@pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
+@pytest.mark.parametrize("file", ["agent.safetensors", "learner.safetensors", "state.json", "replay"])
+def test_a_damaged_checkpoint_is_refused_and_the_previous_one_goes_on(run, file, damage, capsys):
+    last = run / "checkpoints/000000200"
+    if file == "replay":
+        kept = {
+            s["file"]
+            for s in json.loads((run / "checkpoints/000000150/state.json").read_text())["replay"]
+        }
+        path = next(p for p in (run / "replay").iterdir() if p.name not in kept)
+    else:
+        path = last / file
+    content = path.read_bytes()
+    if damage == "gone":
+        path.unlink()
+    elif damage == "cut":
+        path.write_bytes(content[: len(content) // 2])
+    elif file == "state.json":
+        path.write_bytes(content.replace(b'"schema": 1', b'"schema": "x"'))
+    else:
+        path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
+    assert command("resume", run, "--steps", 250) == 2
+    assert str(path) in capsys.readouterr().err
+    q.resume(run, steps=250, checkpoint="previous")
+    assert (run / "checkpoints/last").read_text().strip() == "000000250"
+
+
+def test_a_run_of_a_newer_version_is_refused(run, capsys):
+    content = json.loads((run / "run.json").read_text())
+    (run / "run.json").write_text(json.dumps(content | {"schema": 99}))
+    for name in ("resume", "eval"):
+        assert command(name, run) == 2
+        assert "newer Quantail" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("prepare", "says"),
+    [
+        (lambda run: shutil.rmtree(run), "there is no run at"),
+        (lambda run: (run / "run.json").unlink(), "is not a run"),
+        (lambda run: (run / "run.json").write_text("{"), "cannot be read"),
+        (lambda run: (run / "run.json").write_text('{"schema": 1}'), "is damaged"),
+        (lambda run: shutil.rmtree(run / "checkpoints"), "has no last checkpoint"),
+        (lambda run: None, "has done its 200 steps"),
+    ],
+)
+def test_a_folder_that_cannot_be_resumed_says_why(run, prepare, says, capsys):
+    prepare(run)
+    assert command("resume", run) == 2
+    assert says in capsys.readouterr().err
+
+
+def test_a_full_disk_is_told_and_what_was_saved_stays_whole(tmp_path):
+    """A real write that fails: the process may not make files above a size."""
+    run = tmp_path / "run"
+    settings = flags(QUICK["CartPole-v1"] | {"steps": 2000, "log_every": 1})
+    limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
+    code = f"{limit} import sys; from quantail.cli.main import main; main(sys.argv[1:])"
+    words = ["train", "CartPole-v1", "--out", str(run), *settings]
+    answer = subprocess.run(
+        [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=200, check=False
+    )
+    assert answer.returncode == 1
+    assert "file too large" in answer.stderr
+    assert "Traceback" not in answer.stderr
+    stood = int((run / "checkpoints/last").read_text())
+    assert stood > 100
+    q.resume(run, steps=stood + 50)
+    assert int(rows(run, "metrics")[-1].split(",")[0]) == stood + 50
+
+
+class Forgetful(gym.Env):
+    """An environment that does not follow its seed."""
+
+    observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+    chance = np.random.default_rng()
+
+    def reset(self, *, seed=None, options=None):
+        return self.chance.random(2, dtype=np.float32), {}
+
+    def step(self, action):
+        return self.chance.random(2, dtype=np.float32), 1.0, bool(self.chance.random() < 0.01), False, {}
+
+
+def test_an_environment_that_does_not_replay_is_told_and_its_episode_is_cut(tmp_path):
+    settings = TINY | {"mlp_sizes": [8], "steps": 100, "max_episode_steps": 1000}
+    q.train(Forgetful, out=tmp_path / "run", **settings)
+    warnings = []
+
+    class Listening(Reporter):
+        def warned(self, sentence):
+            warnings.append(sentence)
+
+    with pytest.raises(q.QuantailError, match="unknown environment"):
+        q.resume(tmp_path / "run", steps=150)
+    q.resume(tmp_path / "run", steps=150, env=Forgetful, reporter=Listening())
+    assert len(warnings) == 1
+    assert "not exact" in warnings[0]
+    flags_of = np.concatenate(
+        [q_flags(path) for path in sorted((tmp_path / "run/replay").glob("*.safetensors"))]
+    )
+    assert (flags_of & FINAL).any()
+
+
+def q_flags(path: Path):
+    from safetensors.numpy import load_file
+
+    return load_file(path)["flags"]

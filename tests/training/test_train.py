@@ -1,0 +1,209 @@
+import csv
+import json
+import math
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from runs import QUICK, TINY, rows
+
+import quantail as q
+from quantail.errors import QuantailError
+from quantail.training.reporter import Reporter
+from quantail.training.seeds import GENERATORS, derived_seed, generator
+
+
+class Recorder(Reporter):
+    def __init__(self):
+        self.said, self.evaluations, self.summary = [], [], None
+
+    def opening(self, lines):
+        self.said.append(lines)
+
+    def evaluated(self, steps, policy, evaluation, best):
+        self.evaluations.append((steps, policy, best))
+
+    def finished(self, summary):
+        self.summary = summary
+
+
+@pytest.fixture(scope="module")
+def run(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "one"
+    recorder = Recorder()
+    agent = q.train("CartPole-v1", out=out, steps=250, reporter=recorder, **QUICK["CartPole-v1"])
+    return out, agent, recorder
+
+
+def table(out, name):
+    with (out / f"{name}.csv").open() as file:
+        return list(csv.DictReader(file))
+
+
+def test_tables_are_plain_csv_with_the_rows_that_the_settings_ask_for(run):
+    out, _, _ = run
+    assert [int(row["steps"]) for row in table(out, "metrics")] == [*range(20, 250, 20), 250]
+    assert [int(row["steps"]) for row in table(out, "timing")] == [*range(20, 250, 20), 250]
+    evaluations = table(out, "evaluations")
+    assert [(int(r["steps"]), r["policy"]) for r in evaluations] == [
+        (0, "random"),
+        (100, "agent"),
+        (200, "agent"),
+        (250, "agent"),
+    ]
+    metrics = table(out, "metrics")[-1]
+    assert int(metrics["updates"]) == 250 // 2 - 59 // 2
+    assert float(metrics["epsilon"]) == 0.01
+    assert metrics["loss"]
+    assert table(out, "metrics")[0]["loss"] == ""
+    episodes = table(out, "episodes")
+    assert sum(int(row["length"]) for row in episodes) <= 250
+    assert all(float(row["return"]) == int(row["length"]) for row in episodes)
+    ends = [int(row["steps"]) for row in episodes]
+    assert ends == np.cumsum([int(row["length"]) for row in episodes]).tolist()
+
+
+def test_the_run_says_what_it_is(run):
+    out, _, recorder = run
+    told = json.loads((out / "run.json").read_text())
+    assert (told["env"], told["preset"], told["schema"]) == ("CartPole-v1", "small", 1)
+    assert told["settings"]["head_size"] == 16
+    assert told["versions"]["torch"] == torch.__version__
+    assert "bytes" in recorder.said[0]["replay"] or "kB" in recorder.said[0]["replay"]
+    assert "preset small" in recorder.said[0]["agent"]
+
+
+def test_the_summary_has_the_score_before_and_after_and_where_time_went(run):
+    _, _, recorder = run
+    summary = recorder.summary
+    assert 8 < summary.random_score < 60
+    assert not math.isnan(summary.final_score)
+    assert summary.best_score >= summary.final_score
+    assert set(summary.seconds) >= {"acting", "environment", "replay", "learning"}
+    assert all(summary.seconds[phase] > 0 for phase in ("acting", "environment", "replay", "learning"))
+
+
+def test_a_loaded_agent_is_the_one_that_was_trained(run):
+    out, agent, _ = run
+    observations = np.random.default_rng(0).normal(size=(20, 2, 4)).astype(np.float32)
+    last = q.load(out, "last")
+    np.testing.assert_array_equal(
+        last.quantiles(observations, [0.2, 0.8]), agent.quantiles(observations, [0.2, 0.8])
+    )
+    best = (out / "checkpoints/best").read_text().strip()
+    by_steps = q.load(out, str(int(best)))
+    np.testing.assert_array_equal(q.load(out).values(observations), by_steps.values(observations))
+    with pytest.raises(QuantailError, match="it takes last, best, previous"):
+        q.load(out, "999")
+
+
+def test_updates_start_at_learn_start_and_come_at_their_period(tmp_path):
+    settings = TINY | {"update_every": 7, "learn_start": 70, "log_every": 1, "steps": 100}
+    q.train("CartPole-v1", out=tmp_path / "run", **settings)
+    updates = [int(row["updates"]) for row in table(tmp_path / "run", "metrics")]
+    assert updates == [max(0, step // 7 - 9) if step >= 70 else 0 for step in range(1, 101)]
+
+
+def test_several_environments_make_as_many_updates_for_as_many_steps(tmp_path):
+    settings = TINY | {"update_every": 4, "envs": 8, "steps": 1600, "learn_start": 64, "log_every": 1600}
+    settings |= {"epsilon_steps": 10_000, "replay_capacity": 800}
+    q.train("CartPole-v1", out=tmp_path / "run", **settings)
+    assert int(table(tmp_path / "run", "metrics")[-1]["updates"]) == 1600 // 4 - 63 // 4
+    assert {int(row["env"]) for row in table(tmp_path / "run", "episodes")} == set(range(8))
+
+
+def test_clipped_rewards_are_learned_from_and_raw_ones_are_scored(tmp_path):
+    def heavy():
+        return gym.wrappers.TransformReward(gym.make("CartPole-v1"), lambda r: 50.0 * r)
+
+    q.train(heavy, out=tmp_path / "run", steps=100, **TINY | {"clip_rewards": 1.0})
+    from safetensors.numpy import load_file
+
+    stored = np.concatenate([load_file(p)["rewards"] for p in (tmp_path / "run/replay").iterdir()])
+    assert set(stored.tolist()) <= {0.0, 1.0}
+    assert all(float(r["return"]) == 50 * int(r["length"]) for r in table(tmp_path / "run", "episodes"))
+
+
+def test_a_lost_life_ends_the_bootstrap_but_not_the_episode(tmp_path):
+    """Breakout at random: lives are lost inside games, the store says so, episodes go on."""
+    settings = QUICK["ALE/Breakout-v5"] | {"max_episode_steps": 400, "envs": 1, "evaluation_episodes": 1}
+    settings |= {
+        "replay_capacity": 1000,
+        "learn_start": 400,
+        "evaluation_every": 10_000,
+        "log_every": 400,
+    }
+    q.train("ALE/Breakout-v5", out=tmp_path / "run", steps=400, **settings)
+    from safetensors.numpy import load_file
+
+    from quantail.replay.store import FIRST, TERMINAL
+
+    flags = np.concatenate([load_file(p)["flags"] for p in sorted((tmp_path / "run/replay").iterdir())])
+    games = len(table(tmp_path / "run", "episodes"))
+    assert ((flags & TERMINAL) > 0).sum() >= 5 * games
+    assert ((flags & FIRST) > 0).sum() <= games + 1 + len(list((tmp_path / "run/replay").iterdir()))
+
+
+def test_a_folder_that_exists_is_refused_and_left_alone(run):
+    out, _, _ = run
+    before = (out / "metrics.csv").read_bytes()
+    with pytest.raises(QuantailError, match="exists already: go on with `quantail resume"):
+        q.train("CartPole-v1", out=out, steps=50)
+    assert (out / "metrics.csv").read_bytes() == before
+
+
+def test_bad_input_leaves_no_folder_behind(tmp_path):
+    for wrong in ({"risk": "cvar:7"}, {"agent": "iqm"}, {"stepz": 3}, {"replay_capacity": 10**15}):
+        with pytest.raises(QuantailError):
+            q.train("CartPole-v1", out=tmp_path / "run", **wrong)
+    assert not (tmp_path / "run").exists()
+
+
+class Exploding(gym.Env):
+    """Pays, from some step on, so much that a sum of losses is more than a float32 can hold."""
+
+    observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+    steps = 0
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(2, np.float32), {}
+
+    def step(self, action):
+        Exploding.steps += 1
+        return np.zeros(2, np.float32), 3e38 if Exploding.steps > 400 else 1.0, False, False, {}
+
+
+def test_a_diverged_run_stops_with_its_cause_and_keeps_the_last_good_checkpoint(tmp_path):
+    Exploding.steps = 0
+    settings = TINY | {"max_episode_steps": 50, "evaluation_every": 10_000, "checkpoint_every": 20}
+    with pytest.raises(QuantailError, match="loss was not finite"):
+        q.train(Exploding, out=tmp_path / "run", steps=2000, **settings)
+    agent = q.load(tmp_path / "run")
+    assert np.isfinite(agent.values(np.zeros(2, np.float32))).all()
+
+
+def test_a_users_own_risk_works_from_python(tmp_path):
+    agent = q.train("CartPole-v1", out=tmp_path / "run", steps=80, risk=lambda tau: tau**2, **TINY)
+    assert agent.risk(0.5) == pytest.approx(0.25)
+
+
+def test_tensorboard_events_are_written_on_request_only(tmp_path):
+    q.train("CartPole-v1", out=tmp_path / "with", steps=60, tensorboard=True, **TINY)
+    q.train("CartPole-v1", out=tmp_path / "without", steps=60, **TINY)
+    from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
+
+    events = EventAccumulator(str(tmp_path / "with/tensorboard")).Reload()
+    shown = [event.value for event in events.Scalars("training/epsilon")]
+    written = [float(row.split(",")[4]) for row in rows(tmp_path / "with", "metrics")]
+    assert shown == pytest.approx(written)
+    assert not (tmp_path / "without/tensorboard").exists()
+
+
+def test_generators_of_one_seed_are_independent_and_repeatable():
+    draws = {name: generator(3, name).random(4).tolist() for name in GENERATORS}
+    assert len({tuple(values) for values in draws.values()}) == len(GENERATORS)
+    assert generator(3, "replay").random(4).tolist() == draws["replay"]
+    assert generator(4, "replay").random(4).tolist() != draws["replay"]
+    assert derived_seed(3, "weights") != derived_seed(3, "evaluation 0")
