@@ -92,7 +92,6 @@ class LiveReporter(TerminalReporter):
         super().finished(summary)
 
     def close(self) -> None:
-        """Give the terminal back."""
         if self._live:
             self._live.stop()
             self._live = None

@@ -61,3 +61,6 @@ class Reporter:
 
     def finished(self, summary: Summary) -> None:
         """At the end, or when stopped."""
+
+    def close(self) -> None:
+        """Whatever happened: give the terminal back."""

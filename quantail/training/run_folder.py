@@ -100,6 +100,12 @@ class RunFolder:
         except (KeyError, TypeError, AttributeError) as error:
             raise QuantailError(f"{self.path / 'run.json'} is damaged: {error!r}.") from error
 
+    def clear_tables(self) -> None:
+        """Forget what a session wrote that never saved."""
+        self.checkpoints.mkdir(exist_ok=True)
+        for path in self.path.glob("*.csv"):
+            path.unlink()
+
     def extend(self, steps: int) -> None:
         """Change the length of the run."""
         content = read_json(self.path / "run.json")

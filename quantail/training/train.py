@@ -73,9 +73,11 @@ def resume(
     if steps is not None:
         longer = info.settings.with_changes({"steps": steps})
         info = RunInfo(**{**vars(info), "settings": longer})
-    found = Checkpoints(folder.checkpoints).read(checkpoint)
-    done, total = found.state["steps"], info.settings.steps
-    if done >= total:
+    checkpoints = Checkpoints(folder.checkpoints)
+    # A run that was killed before it saved begins again, with the same seed and so the same result.
+    found = checkpoints.read(checkpoint) if checkpoints.names() else None
+    done = found.state["steps"] if found else 0
+    if done >= info.settings.steps:
         raise QuantailError(
             f"{folder.path} has done its {done:,} steps: give a larger total with --steps."
         )
@@ -83,8 +85,11 @@ def resume(
     if str(measure) != info.settings.risk:
         raise QuantailError(f"{folder.path} is trained with risk {info.settings.risk}, not {measure}.")
     source = info.env if env is None else env
+    if found is None:
+        folder.clear_tables()
     trainer = _trainer(folder, info, source, measure, reporter or Reporter(), new=False)
-    trainer.restore(found)
+    if found is not None:
+        trainer.restore(found)
     if steps is not None:
         folder.extend(steps)
     return trainer.run()
@@ -165,7 +170,7 @@ def opening_lines(
         "replay": f"{s.replay_capacity:,} steps, {human_bytes(replay_bytes)} of memory",
         "budget": f"{s.steps:,} steps ({s.steps * s.action_repeat:,} frames), seed {s.seed}, "
         f"{s.envs} {'environment' if s.envs == 1 else 'environments'}, "
-        f"{device.type} with {info.threads} threads",
+        f"{device.type} with {info.threads} {'thread' if info.threads == 1 else 'threads'}",
         "folder": str(folder.path),
     }
 

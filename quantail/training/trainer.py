@@ -107,6 +107,7 @@ class Trainer:
                     self._step()
                 self._finish()
         finally:
+            self.reporter.close()
             for env in [*self.actor.envs, *self._lanes]:
                 env.close()
         return self.agent

@@ -1,0 +1,138 @@
+import json
+import subprocess
+import sys
+
+import pytest
+from runs import QUICK, command, flags
+
+from quantail.recipes import PRESETS, compose
+from quantail.settings import ABOUT
+
+
+@pytest.fixture(scope="module")
+def trained(tmp_path_factory):
+    run = tmp_path_factory.mktemp("runs") / "run"
+    settings = flags(QUICK["CartPole-v1"] | {"steps": 120})
+    assert command("train", "CartPole-v1", "--quiet", "--out", run, *settings) == 0
+    return run
+
+
+def test_training_ends_with_scores_time_and_the_next_commands(tmp_path, capsys):
+    run = tmp_path / "run"
+    assert (
+        command("train", "CartPole-v1", "--out", run, *flags(QUICK["CartPole-v1"] | {"steps": 120})) == 0
+    )
+    said = " ".join(capsys.readouterr().err.split())
+    for part in (
+        "environment CartPole-v1",
+        "preset small",
+        "of memory",
+        "random play mean return",
+        "at random →",
+        "best",
+        "acting",
+        "learning",
+        f"quantail eval {run}",
+        f"quantail resume {run}",
+    ):
+        assert part in said, part
+
+
+def test_eval_prints_a_score_or_json_and_repeats_itself(trained, capsys):
+    assert command("eval", trained, "--episodes", 5, "--seed", 3) == 0
+    assert "over 5 episodes" in capsys.readouterr().out
+    words = ("eval", trained, "--episodes", 5, "--risk", "cvar:0.1", "--checkpoint", "last", "--json")
+    answers = []
+    for _ in range(2):
+        assert command(*words) == 0
+        answers.append(json.loads(capsys.readouterr().out))
+    assert answers[0] == answers[1]
+    assert answers[0]["risk"] == "cvar:0.1"
+    assert len(answers[0]["returns"]) == 5
+
+
+def test_every_setting_is_a_flag_with_its_unit_and_source(capsys):
+    with pytest.raises(SystemExit) as end:
+        command("train", "ALE/Pong-v5", "--help")
+    assert end.value.code == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "preset atari-paper" in said
+    for name, about in ABOUT.items():
+        assert f"--{name.replace('_', '-')}" in said
+        assert " ".join(about.help.split()) in said
+    assert "[27,000]" in said
+    assert "(steps; DQN, Mnih et al. 2015" in said
+
+
+@pytest.mark.parametrize("name", ["resume", "eval", "agents", "risks", "presets", "doctor"])
+def test_every_command_explains_itself(name, capsys):
+    with pytest.raises(SystemExit) as end:
+        command(name, "--help")
+    assert end.value.code == 0
+    assert f"usage: quantail {name}" in capsys.readouterr().out
+
+
+def test_a_preset_printed_to_a_file_trains_with_the_same_settings(tmp_path, capsys):
+    for name in PRESETS:
+        assert command("presets", name) == 0
+        file = tmp_path / f"{name}.toml"
+        file.write_text(capsys.readouterr().out, encoding="utf-8")
+        assert compose(str(file), {}) == compose(name, {})
+    own = tmp_path / "own.toml"
+    own.write_text("head_size = 16\nsteps = 30\nlearn_start = 10\nmlp_sizes = [8]\n", encoding="utf-8")
+    run = tmp_path / "run"
+    words = ("--quiet", "--replay-capacity", 100, "--evaluation-episodes", 1)
+    assert command("train", "CartPole-v1", "--preset", own, "--out", run, *words) == 0
+    told = json.loads((run / "run.json").read_text())
+    assert (told["preset"], told["settings"]["head_size"]) == (str(own), 16)
+
+
+def test_lists_name_what_there_is(capsys):
+    for name, expected in (("agents", "iqn"), ("risks", "cvar:η"), ("presets", "minatar")):
+        assert command(name) == 0
+        assert expected in capsys.readouterr().out
+
+
+def test_doctor_finds_all_that_is_needed(capsys):
+    assert command("doctor") == 0
+    said = capsys.readouterr().out
+    assert said.count("ok ") == 8
+    assert "missing" not in said
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["trian"], "Did you mean 'train'"),
+        (["train", "CartPol-v1"], "Did you mean 'CartPole-v1'"),
+        (["train", "Pendulum-v1"], "Box actions"),
+        (["train", "CartPole-v1", "--agent", "iqm"], "Did you mean 'iqn'"),
+        (["train", "CartPole-v1", "--risk", "cvar:2"], "above 0 and at most 1"),
+        (["train", "CartPole-v1", "--lerning-rate", "1"], "Did you mean '--learning-rate'"),
+        (["train", "CartPole-v1", "--learn", "1"], "unknown argument '--learn'"),
+        (["train", "CartPole-v1", "--batch-size", "1.5"], "batch_size takes a whole number"),
+        (["train", "CartPole-v1", "--preset", "smol"], "Did you mean 'small'"),
+        (["train", "CartPole-v1", "--steps"], "expected one argument"),
+        (["eval", "nowhere"], "there is no run at nowhere"),
+        (["eval", ".", "--episodes", "none"], "episodes takes a whole number of at least 1"),
+        (["eval", ".", "--epsilon", "2"], "epsilon takes a number from 0 to 1"),
+        (["resume"], "the following arguments are required: RUN"),
+        (["agents", "extra"], "unknown argument 'extra'"),
+    ],
+    ids=" ".join,
+)
+def test_a_mistake_gets_one_sentence_and_a_status_that_is_not_zero(words, says, capsys):
+    assert command(*words) == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert said.startswith("quantail: ")
+    assert said.count("\n") == 1
+
+
+def test_help_does_not_wait_for_torch():
+    code = (
+        "import sys; from quantail.cli.main import run; run(['--help']); print('torch' in sys.modules)"
+    )
+    answer = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert answer.stdout.splitlines()[-1] == "False"
+    assert "quantail train" in answer.stdout
