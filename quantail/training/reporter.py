@@ -17,7 +17,6 @@ class Status:
     loss: float
     recent_return: float
     best_score: float
-    steps_per_second: float
 
 
 @dataclass(frozen=True)
@@ -32,7 +31,6 @@ class Summary:
     final_score: float
     best_score: float
     best_steps: int
-    episodes_evaluated: int
     seconds: dict[str, float]
     updates: int
     stopped_by: str  # "" where the run came to its end

@@ -278,7 +278,6 @@ class Trainer:
                 final_score=self.scores.get("final", math.nan),
                 best_score=self.scores.get("best", math.nan),
                 best_steps=self.best_steps,
-                episodes_evaluated=self.settings.evaluation_episodes,
                 seconds=dict(self.clock.seconds),
                 updates=self.learner.updates,
                 stopped_by=self._stopped_by,
@@ -372,7 +371,6 @@ class Trainer:
     # What is shown
 
     def _status(self) -> Status:
-        seconds = self.clock.training_seconds
         scores = [score for score, _ in self.recent]
         return Status(
             steps=self.steps,
@@ -382,7 +380,6 @@ class Trainer:
             loss=self.last_loss,
             recent_return=sum(scores) / len(scores) if scores else math.nan,
             best_score=self.scores.get("best", math.nan),
-            steps_per_second=self.steps / seconds if seconds else 0.0,
         )
 
     @contextmanager
