@@ -28,8 +28,8 @@ def run(words: list[str]) -> int:
     arguments = parser.parse(words)
     episodes, seed = _whole("episodes", arguments.episodes, 1), _whole("seed", arguments.seed, 0)
     epsilon = None if arguments.epsilon is None else _share("epsilon", arguments.epsilon)
-    agent = load(arguments.run, arguments.checkpoint)
-    result = evaluate(agent, episodes=episodes, seed=seed, risk=arguments.risk, epsilon=epsilon)
+    agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk)
+    result = evaluate(agent, episodes=episodes, seed=seed, epsilon=epsilon)
     if arguments.json:
         print(json.dumps(result.to_dict()))
     else:

@@ -45,15 +45,19 @@ class RunFolder:
     def table(self, name: str) -> Path:
         return self.path / f"{name}.csv"
 
-    def create(self, info: RunInfo) -> None:
-        """Make the folder; one that exists already is refused."""
-        try:
-            self.path.mkdir(parents=True)
-        except FileExistsError:
+    def require_new(self) -> None:
+        """Refuse a folder that exists already."""
+        if self.path.exists():
             raise QuantailError(
                 f"{self.path} exists already: go on with `quantail resume {self.path}`, "
                 "or name another folder with --out."
-            ) from None
+            )
+
+    def create(self, info: RunInfo) -> None:
+        """Make the folder and say in it what the run is."""
+        self.require_new()
+        try:
+            self.path.mkdir(parents=True)
         except OSError as error:
             raise QuantailError(f"{self.path} cannot be made: {error.strerror}.") from error
         self.checkpoints.mkdir()

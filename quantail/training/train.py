@@ -51,6 +51,7 @@ def train(
     threads = chosen.threads or torch.get_num_threads()
     info = RunInfo(name_of(env), preset, chosen, observation, actions, threads)
     folder = RunFolder(out or default_folder(info.env, agent, chosen.seed))
+    folder.require_new()
     trainer = _trainer(folder, info, env, measure, reporter or Reporter(), new=True)
     return trainer.run()
 
@@ -95,8 +96,17 @@ def resume(
     return trainer.run()
 
 
-def load(run: str | Path, checkpoint: str | None = None, device: str = "auto") -> Agent:
-    """The agent of a run: its best checkpoint unless told, or the last where none is best yet."""
+def load(
+    run: str | Path,
+    checkpoint: str | None = None,
+    *,
+    device: str = "auto",
+    risk: Risk | None = None,
+) -> Agent:
+    """The agent of a run: its best checkpoint unless told, or the last where none is best yet.
+
+    Its risk measure is the run's own unless told.
+    """
     folder = RunFolder(run)
     info = folder.read()
     checkpoints = Checkpoints(folder.checkpoints)
@@ -115,7 +125,7 @@ def load(run: str | Path, checkpoint: str | None = None, device: str = "auto") -
         info.observation,
         info.actions,
         info.env,
-        _risk_or_neutral(info.settings.risk),
+        parse_risk(info.settings.risk if risk is None else risk),
     )
 
 
@@ -173,11 +183,3 @@ def opening_lines(
         f"{device.type} with {info.threads} {'thread' if info.threads == 1 else 'threads'}",
         "folder": str(folder.path),
     }
-
-
-def _risk_or_neutral(text: str) -> RiskMeasure:
-    """The run's measure; a function that cannot be imported here leaves the agent neutral."""
-    try:
-        return parse_risk(text)
-    except QuantailError:
-        return parse_risk("neutral")

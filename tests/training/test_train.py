@@ -187,6 +187,9 @@ def test_a_diverged_run_stops_with_its_cause_and_keeps_the_last_good_checkpoint(
 def test_a_users_own_risk_works_from_python(tmp_path):
     agent = q.train("CartPole-v1", out=tmp_path / "run", steps=80, risk=lambda tau: tau**2, **TINY)
     assert agent.risk(0.5) == pytest.approx(0.25)
+    with pytest.raises(QuantailError, match="cannot be imported"):
+        q.load(tmp_path / "run")  # never silently another measure
+    assert str(q.load(tmp_path / "run", risk="neutral").risk) == "neutral"
 
 
 def test_tensorboard_events_are_written_on_request_only(tmp_path):
