@@ -15,7 +15,8 @@ class ObservationSpec:
     """One frame's shape, dtype and layout, and how many frames the agent sees together.
 
     The agent sees a frame as the environment gives it, or [stack, *frame] where stack is above 1.
-    A `one-hot` frame is given as a whole number counted from `start` and stored as a vector.
+    A `one-hot` frame is given as a whole number counted from `start` and stored as a vector. Bytes go
+    up to `high`, and are scaled by it inside the network.
     """
 
     shape: tuple[int, ...]
@@ -23,11 +24,17 @@ class ObservationSpec:
     layout: Layout
     stack: int = 1
     start: int = 0
+    high: int = 255
 
     @property
     def input_shape(self) -> tuple[int, ...]:
         """The shape that a network takes, without the batch."""
         return self.shape if self.stack == 1 else (self.stack, *self.shape)
+
+    @property
+    def scale(self) -> float:
+        """What takes bytes to [0, 1]; 1 for anything else."""
+        return 1 / self.high if self.dtype == "uint8" else 1.0
 
     @property
     def is_image(self) -> bool:

@@ -11,7 +11,6 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any, ClassVar, overload
 
-import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
@@ -75,7 +74,7 @@ class CPW(RiskMeasure):
         return torch.exp(a - torch.logaddexp(a, b) / self.eta)
 
     def __str__(self) -> str:
-        return f"cpw:{self.eta:g}"
+        return f"cpw:{_exact(self.eta)}"
 
 
 @dataclass(frozen=True)
@@ -94,7 +93,7 @@ class Wang(RiskMeasure):
         return shifted
 
     def __str__(self) -> str:
-        return f"wang:{self.eta:g}"
+        return f"wang:{_exact(self.eta)}"
 
 
 @dataclass(frozen=True)
@@ -116,7 +115,7 @@ class Pow(RiskMeasure):
         return -torch.expm1(exponent * torch.log1p(-tau))
 
     def __str__(self) -> str:
-        return f"pow:{self.eta:g}"
+        return f"pow:{_exact(self.eta)}"
 
 
 @dataclass(frozen=True)
@@ -134,7 +133,7 @@ class CVaR(RiskMeasure):
         return self.eta * tau
 
     def __str__(self) -> str:
-        return f"cvar:{self.eta:g}"
+        return f"cvar:{_exact(self.eta)}"
 
 
 @dataclass(frozen=True)
@@ -230,11 +229,6 @@ def parse_risk(risk: str | RiskMeasure | TauMap) -> RiskMeasure:
     return measure(float(parameter))  # type: ignore[call-arg]
 
 
-def value(quantile: Callable[[Tensor], Tensor], risk: RiskMeasure, points: int = 100_000) -> float:
-    """Q_β of the law with this quantile function, by midpoints in float64."""
-    return float(quantile(risk(midpoints(points, torch.float64))).mean())
-
-
 def midpoints(count: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """The levels (k + ½)/count: the fixed τ that stand for a uniform one."""
     return ((torch.arange(count, dtype=torch.float64) + 0.5) / count).to(dtype)
@@ -243,6 +237,12 @@ def midpoints(count: int, dtype: torch.dtype = torch.float32) -> Tensor:
 def _require(valid: bool, name: str, eta: float, takes: str) -> None:
     if not valid:
         raise QuantailError(f"risk {name}:{eta:g} is out of range: {name}:η takes {takes}.")
+
+
+def _exact(eta: float) -> str:
+    """The shortest text that reads back as the same number."""
+    short = f"{eta:g}"
+    return short if float(short) == eta else repr(float(eta))
 
 
 def _is_number(text: str) -> bool:
@@ -263,7 +263,7 @@ def _imported(text: str, module: str, attribute: str) -> TauMap:
         found = importlib.import_module(module)
         for part in attribute.split("."):
             found = getattr(found, part)
-    except (ImportError, AttributeError) as error:
+    except Exception as error:
         raise QuantailError(
             f"risk {text!r} cannot be imported ({error}): give a measure such as cvar:0.25, "
             "or module:function, or pass the function itself from Python."
@@ -295,16 +295,3 @@ def _irwin_hall_cdf(x: Tensor, n: int) -> Tensor:
         scale = (-1.0) ** k * math.comb(n, k) / math.factorial(n)
         total += scale * (x - k).clamp(min=0) ** n
     return total
-
-
-def midpoint_levels(risk: RiskMeasure, count: int) -> Tensor:
-    """β at the midpoints, the fixed levels used outside training."""
-    return risk(midpoints(count))
-
-
-def as_levels(taus: Any) -> Tensor:
-    """A user's τ as a float32 vector, refused outside [0, 1]."""
-    levels = torch.from_numpy(np.atleast_1d(np.asarray(taus, dtype=np.float32)))
-    if levels.ndim != 1 or not bool(((levels >= 0) & (levels <= 1)).all()):
-        raise QuantailError("taus takes one or more levels between 0 and 1.")
-    return levels

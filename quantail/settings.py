@@ -73,7 +73,7 @@ class Settings:
     n_step: int = _setting(1, "learning", "rewards summed before the bootstrap", unit="steps", source=PAPER, least=1)
     batch_size: int = _setting(32, "learning", "transitions of an update", source=NATURE, least=1)
     learning_rate: float = _setting(5e-5, "learning", "Adam's rate", source=QR, least=0)
-    adam_epsilon: float = _setting(0.01 / 32, "learning", "Adam's epsilon", source=QR, least=0)
+    adam_epsilon: float = _setting(0.01 / 32, "learning", "Adam's epsilon", source=QR, least=1e-10)
     gradient_clip: float = _setting(0.0, "learning", "largest norm of the gradient; 0 is off", source=PAPER, least=0)
     update_every: int = _setting(4, "learning", "from one update to the next", unit="steps", source=NATURE, least=1)
     target_every: int = _setting(10_000, "learning", "from one copy into the target network to the next", unit="steps", source=NATURE, least=1)
@@ -98,6 +98,11 @@ class Settings:
     def __post_init__(self) -> None:
         for name, about in ABOUT.items():
             _check(name, about, getattr(self, name))
+        if self.learn_start > self.steps:
+            raise QuantailError(
+                f"steps {self.steps:,} end before learning begins: "
+                f"raise steps or lower learn_start, which is {self.learn_start:,}."
+            )
         if self.replay_capacity // self.envs < self.stack + self.n_step + 1:
             raise QuantailError(
                 f"replay_capacity {self.replay_capacity} leaves {self.replay_capacity // self.envs} "
@@ -136,7 +141,7 @@ def coerce(name: str, value: Any) -> Any:
             if isinstance(value, bool):
                 raise ValueError
             return float(value)
-    except (TypeError, ValueError):
+    except (TypeError, ValueError, OverflowError):
         raise QuantailError(f"{name} takes {_takes(name)}, not {value!r}.") from None
     return str(value)
 
@@ -149,7 +154,8 @@ def _items(value: Any) -> Iterable[Any]:
 
 def _whole(value: Any) -> int:
     if isinstance(value, str):
-        value = float(value.replace("_", ""))
+        plain = value.replace("_", "")
+        value = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
     if isinstance(value, bool) or value != int(value):
         raise ValueError
     return int(value)

@@ -8,9 +8,14 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from quantail.errors import QuantailError
-from quantail.risk import CPW, MEASURES, Custom, CVaR, Neutral, Norm, Pow, Wang, parse_risk, value
+from quantail.risk import CPW, MEASURES, Custom, CVaR, Neutral, Norm, Pow, Wang, midpoints, parse_risk
 
 EXAMPLES = [Neutral(), CPW(0.71), CPW(5.0), Wang(-0.75), Wang(1.5), Pow(-2), Pow(3), CVaR(0.1), Norm(3)]
+
+
+def value(quantile, risk, points=100_000):
+    """Q_β of the law with this quantile function, by midpoints in float64."""
+    return float(quantile(risk(midpoints(points, torch.float64))).mean())
 
 
 def normal(mu, sigma):
@@ -114,6 +119,7 @@ def test_seeking_measures_value_a_spread_law_above_its_mean(seeking):
 
 @pytest.mark.parametrize("measure", EXAMPLES, ids=str)
 def test_text_form_reads_back_as_the_same_measure(measure):
+    assert parse_risk(str(CVaR(1 / 3))) == CVaR(1 / 3)
     assert parse_risk(str(measure)) == measure
 
 
@@ -131,6 +137,8 @@ def test_text_form_reads_back_as_the_same_measure(measure):
         ("neutral:3", "unknown risk"),
         ("cvarr:0.1", "Did you mean 'cvar'"),
         ("nowhere.risks:beta", "cannot be imported"),
+        (":beta", "cannot be imported"),
+        (0.1, "or a map of τ"),
     ],
 )
 def test_a_wrong_risk_is_refused_with_what_it_takes(text, says):

@@ -55,6 +55,7 @@ def test_settings_survive_json():
     [
         ("steps", "1e6", 1_000_000),
         ("steps", "200_000", 200_000),
+        ("seed", "9007199254740993", 9007199254740993),
         ("mlp_sizes", "128,64", (128, 64)),
         ("mlp_sizes", 32, (32,)),
         ("tensorboard", "yes", True),
@@ -72,6 +73,8 @@ def test_values_from_flags_and_files_take_the_settings_type(name, text, value):
     [
         ("steps", "many", "steps takes a whole number of at least 1"),
         ("steps", 0, "steps takes a whole number of at least 1"),
+        ("steps", "inf", "steps takes a whole number"),
+        ("steps", 10, "steps 10 end before learning begins"),
         ("steps", 1.5, "steps takes a whole number"),
         ("discount", 1.2, "discount takes a number from 0 to 1"),
         ("discount", float("nan"), "discount takes a number from 0 to 1"),

@@ -62,7 +62,7 @@ class Actor:
         self.device = device
         self.seeds, self.exploration, self.taus = seeds, exploration, taus
         self.spec = self.envs[0].spec_of_observation
-        self.action_count = self.envs[0].actions.count
+        self.actions = self.envs[0].actions
         kind = torch.from_numpy(np.zeros(0, self.spec.dtype)).dtype
         self.observations = torch.zeros((len(self.envs), *self.spec.input_shape), dtype=kind)
         self.episodes: list[Episode] = []
@@ -76,7 +76,7 @@ class Actor:
         """An action for each environment: random with chance ε, else greedy on K random levels."""
         count = len(self.envs)
         explore = self.exploration.random(count) < epsilon
-        actions: NDArray[np.int64] = self.exploration.integers(self.action_count, size=count)
+        actions: NDArray[np.int64] = self.exploration.integers(self.actions.count, size=count)
         if not explore.all():
             levels = self.taus.random((count, self.samples), dtype=np.float32)  # [envs, K]
             taus = self.distortion(torch.from_numpy(levels)).to(self.device)
@@ -93,7 +93,7 @@ class Actor:
         episode = self.episodes[index]
         first = not episode.actions
         frame = newest_frame(self.spec, self.observations[index].numpy()).copy()
-        observation, reward, terminated, truncated, info = self.envs[index].step(action)
+        observation, reward, terminated, truncated, info = self._step(index, action)
         episode.actions.append(action)
         episode.score += reward
         self.observations[index] = torch.from_numpy(observation)
@@ -113,6 +113,9 @@ class Actor:
             finished=episode if over else None,
         )
 
+    def _step(self, index: int, action: int) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+        return self.envs[index].step(action + self.actions.start)
+
     def _begin(self, index: int) -> Episode:
         episode = Episode(int(self.seeds.integers(2**31)))
         observation, _ = self.envs[index].reset(seed=episode.seed)
@@ -121,11 +124,14 @@ class Actor:
 
     def replay_episode(self, index: int, episode: Episode, expected: Array) -> bool:
         """Bring an environment back to where an episode stood; whether it came to the same place."""
-        env = self.envs[index]
-        observation, _ = env.reset(seed=episode.seed)
+        observation, _ = self.envs[index].reset(seed=episode.seed)
+        over = False
         for action in episode.actions:
-            observation, *_ = env.step(action)
-        same = np.array_equal(observation, expected)
+            if over:
+                break
+            observation, _, terminated, truncated, _ = self._step(index, action)
+            over = terminated or truncated
+        same = not over and np.array_equal(observation, expected)
         if same:
             self.observations[index] = torch.from_numpy(observation)
             self.episodes[index] = episode

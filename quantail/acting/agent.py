@@ -8,7 +8,8 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quantail.envs.adapt import encode_frame
+from quantail.envs import EnvSource
+from quantail.envs.adapt import encode
 from quantail.errors import QuantailError
 from quantail.learning.targets import greedy
 from quantail.networks import QuantileNetwork
@@ -24,8 +25,8 @@ class Agent:
     """A network with what is needed to use it.
 
     Answers are a function of the observation alone: the K levels are the midpoints (k + ½)/K,
-    through the distortion. An observation is what the environment gives, or [stack, *frame] where
-    the agent was trained on a stack (`quantail.make` gives those); a batch has one axis more.
+    through the distortion. An observation is what the environment gives, or [stack, *observation]
+    where the agent was trained on a stack (`quantail.make` gives those); a batch has one axis more.
     """
 
     def __init__(
@@ -34,7 +35,7 @@ class Agent:
         settings: Settings,
         observation: ObservationSpec,
         actions: ActionSpec,
-        env: str,
+        env: EnvSource,
         risk: RiskMeasure,
     ) -> None:
         self.network = network
@@ -106,6 +107,8 @@ class Agent:
         if risk is None or isinstance(risk, str | RiskMeasure) or callable(risk):
             measure = self.risk if risk is None else parse_risk(risk)
             return measure(fixed).expand(batch, -1)
+        if not isinstance(risk, Sequence):
+            raise QuantailError(f"risk takes a text such as 'cvar:0.25' or a map of τ, not {risk!r}.")
         if len(risk) != batch:
             raise QuantailError(f"risk takes one measure, or one for each of {batch} observations.")
         return torch.stack([parse_risk(one)(fixed) for one in risk])
@@ -114,15 +117,11 @@ class Agent:
         """The observation as a batch, and whether it was a single one."""
         spec = self.observation
         shape = spec.input_shape
-        if spec.layout == "one-hot" and spec.stack == 1 and np.ndim(observation) <= 1:
-            numbers = np.atleast_1d(observation)
-            frames = np.stack([encode_frame(spec, number) for number in numbers])
-            return torch.from_numpy(frames), np.ndim(observation) == 0
-        array = np.asarray(observation, dtype=spec.dtype)
+        array = encode(spec, observation)
         if array.shape == shape:
-            return torch.from_numpy(array[None].copy()), True
+            return torch.from_numpy(array[None]), True
         if array.ndim == len(shape) + 1 and array.shape[1:] == shape:
-            return torch.from_numpy(array.copy()), False
+            return torch.from_numpy(array), False
         advice = " (quantail.make gives stacked observations)" if spec.stack > 1 else ""
         raise QuantailError(
             f"the agent takes observations of shape {shape}, one or a batch of them, "

@@ -1,6 +1,5 @@
 """`quantail`: finds the command and turns a user's mistake into one sentence."""
 
-import errno
 import importlib
 import os
 import sys
@@ -42,14 +41,16 @@ def run(argv: list[str]) -> int:
                 f"unknown command {name!r}: it takes {', '.join(COMMANDS)}."
                 f"{did_you_mean(name, COMMANDS)}"
             )
+        sys.path.insert(0, "")  # so that module:id and module:function find files in this folder
         command = importlib.import_module(f"quantail.cli.{MODULES.get(name, name)}")
         status: int = command.run(words)
         return status
     except QuantailError as error:
         return _complain(str(error), 2)
+    except BrokenPipeError:
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away
+        return 1
     except OSError as error:
-        if error.errno == errno.EPIPE:
-            os._exit(0)  # the reader of our output went away
         where = f" {error.filename}" if error.filename else ""
         reason = (error.strerror or str(error)).lower()
         return _complain(f"cannot use{where}: {reason}; what was saved before is whole.", 1)

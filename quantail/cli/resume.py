@@ -4,7 +4,7 @@ import sys
 
 from quantail.cli.parser import Parser
 from quantail.settings import coerce
-from quantail.training.progress import reporter_for
+from quantail.training.progress import reporter_for, told_how_to_resume
 from quantail.training.train import resume
 
 
@@ -23,5 +23,6 @@ def run(words: list[str]) -> int:
     arguments = parser.parse(words)
     steps = None if arguments.steps is None else coerce("steps", arguments.steps)
     reporter = reporter_for(sys.stderr, quiet=arguments.quiet)
-    resume(arguments.run, steps=steps, checkpoint=arguments.checkpoint, reporter=reporter)
-    return reporter.status
+    with told_how_to_resume(reporter):
+        resume(arguments.run, steps=steps, checkpoint=arguments.checkpoint, reporter=reporter)
+    return 130 if reporter.stopped else 0

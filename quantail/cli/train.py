@@ -7,7 +7,7 @@ from typing import Any
 from quantail.cli.parser import Parser
 from quantail.recipes import PRESETS, compose, preset_source
 from quantail.settings import ABOUT, unit_and_source
-from quantail.training.progress import reporter_for
+from quantail.training.progress import reporter_for, told_how_to_resume
 from quantail.training.train import default_preset, train
 
 DEFAULT_ENV = "MinAtar/Breakout-v1"
@@ -30,8 +30,9 @@ def run(words: list[str]) -> int:
     arguments.pop("preset")
     changes = {name: value for name, value in arguments.items() if value is not None}
     reporter = reporter_for(sys.stderr, quiet=quiet)
-    train(env, preset=preset, out=out, reporter=reporter, **changes)
-    return reporter.status
+    with told_how_to_resume(reporter):
+        train(env, preset=preset, out=out, reporter=reporter, **changes)
+    return 130 if reporter.stopped else 0
 
 
 def _parser(preset: str) -> Parser:

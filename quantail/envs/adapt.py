@@ -1,5 +1,9 @@
 """Any Gymnasium environment with discrete actions, made ready for an agent."""
 
+import traceback
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import gymnasium as gym
@@ -20,7 +24,7 @@ def observation_spec(space: gym.Space[Any], stack: int, name: str) -> Observatio
     if isinstance(space, spaces.Discrete):
         return ObservationSpec((int(space.n),), "float32", "one-hot", stack, int(space.start))
     if isinstance(space, spaces.MultiBinary):
-        return ObservationSpec(tuple(space.shape), "uint8", "vector", stack)
+        return ObservationSpec(tuple(space.shape), "bool", "vector", stack)
     if not isinstance(space, spaces.Box):
         raise QuantailError(
             f"{name} has observations of type {type(space).__name__}; Quantail takes vectors, "
@@ -32,8 +36,9 @@ def observation_spec(space: gym.Space[Any], stack: int, name: str) -> Observatio
             f"{name} has observations of shape {shape}; Quantail takes vectors and images: "
             "wrap it in gymnasium.wrappers.FlattenObservation."
         )
-    small = space.dtype in (np.dtype(np.uint8), np.dtype(bool))
-    return ObservationSpec(shape, str(space.dtype) if small else "float32", layout, stack)
+    if space.dtype == np.uint8:
+        return ObservationSpec(shape, "uint8", layout, stack, high=max(int(space.high.max()), 1))
+    return ObservationSpec(shape, "bool" if space.dtype == np.bool_ else "float32", layout, stack)
 
 
 def _layout(space: spaces.Box) -> Layout:
@@ -41,7 +46,9 @@ def _layout(space: spaces.Box) -> Layout:
     if len(shape) == 2 and space.dtype == np.uint8 and min(shape) >= 8:
         return "hw"
     if len(shape) == 3:
-        return "hwc" if shape[-1] <= shape[0] else "chw"
+        square = shape[0] == shape[1], shape[1] == shape[2]
+        channels_last = square[0] or (not square[1] and shape[2] <= shape[0])
+        return "hwc" if channels_last else "chw"
     return "vector"
 
 
@@ -55,19 +62,22 @@ def action_spec(space: gym.Space[Any], name: str) -> ActionSpec:
     return ActionSpec(int(space.n), int(space.start))
 
 
-def encode_frame(spec: ObservationSpec, observation: Any) -> Array:
-    """One observation of the environment as it is stored."""
-    if spec.layout == "one-hot":
-        frame = np.zeros(spec.shape, spec.dtype)
-        frame[int(observation) - spec.start] = 1
-        return frame
-    return np.asarray(observation, dtype=spec.dtype)
+def encode(spec: ObservationSpec, observations: Any) -> Array:
+    """Observations of the environment, one or many, as they are stored; always a copy."""
+    if spec.layout != "one-hot":
+        return np.array(observations, dtype=spec.dtype, order="C")
+    numbers = np.asarray(observations)
+    if numbers.dtype.kind not in "iu":  # one-hot already
+        return np.array(observations, dtype=spec.dtype, order="C")
+    vectors: Array = np.eye(spec.shape[0], dtype=spec.dtype)[numbers - spec.start]
+    return vectors
 
 
 class Adapter(gym.Wrapper[Any, Any, Any, Any]):
-    """Frames in their stored dtype, the newest `stack` of them together, actions counted from 0.
+    """Frames in their stored dtype, the newest `stack` of them together; actions are the environment's.
 
-    Observations before an episode's first one are zeros. Anything that is not finite is refused.
+    Observations before an episode's first one are zeros. Anything that is not finite is refused, and
+    whatever the environment raises is told in one sentence.
     """
 
     def __init__(self, env: Env, stack: int, name: str) -> None:
@@ -76,30 +86,41 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
         self.actions = action_spec(env.action_space, name)
         self.spec_of_observation = observation_spec(env.observation_space, stack, name)
         self.observation_space = _space(self.spec_of_observation)
-        self.action_space = spaces.Discrete(self.actions.count)
         self._stack = np.zeros((stack, *self.spec_of_observation.shape), self.observation_space.dtype)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        observation, info = self.env.reset(seed=seed, options=options)
+        with self._blamed("reset"):
+            observation, info = self.env.reset(seed=seed, options=options)
         self._stack[:] = 0
         return self._push(observation), info
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        observation, reward, terminated, truncated, info = self.env.step(
-            int(action) + self.actions.start
-        )
-        reward = float(reward)
+        with self._blamed("step"):
+            observation, reward, terminated, truncated, info = self.env.step(int(action))
+            reward = float(reward)
         if not abs(reward) <= FLOAT32_MAX:
             raise QuantailError(
                 f"{self.name} gave a reward of {reward} for action {action}: float32 cannot hold it."
             )
         return self._push(observation), reward, bool(terminated), bool(truncated), info
 
+    @contextmanager
+    def _blamed(self, what: str) -> Iterator[None]:
+        """Name the environment, and the line of its code, in whatever it raises."""
+        try:
+            yield
+        except Exception as error:
+            last = traceback.extract_tb(error.__traceback__)[-1]
+            raise QuantailError(
+                f"{self.name} failed in {what}: {type(error).__name__}: {error} "
+                f"({Path(last.filename).name}, line {last.lineno})."
+            ) from error
+
     def _push(self, observation: Any) -> Array:
         spec = self.spec_of_observation
-        frame = encode_frame(spec, observation)
+        frame = encode(spec, observation)
         if frame.shape != spec.shape:
             raise QuantailError(
                 f"{self.name} gave an observation of shape {frame.shape}; "

@@ -1,7 +1,6 @@
 """From an id or a function to an environment that is ready for an agent."""
 
-import importlib.util
-import logging
+import importlib
 from collections.abc import Callable
 from typing import Any, Literal
 
@@ -30,10 +29,10 @@ def make(source: EnvSource, settings: Settings, render_mode: str | None = None) 
         env = _make_atari(_find(str(source)), settings, render_mode)
     else:
         _refuse_atari_settings(name, settings)
-        env = _make_any(source, name, render_mode)
+        env = _make_any(source, name, settings, render_mode)
         if kind == "minatar":
             env = minatar.MinAtarEpisode(env)
-    if settings.max_episode_steps:
+    if settings.max_episode_steps and (kind == "atari" or not isinstance(source, str)):
         env = TimeLimit(env, settings.max_episode_steps)
     return Adapter(env, settings.stack, name)
 
@@ -54,6 +53,19 @@ def name_of(source: EnvSource) -> str:
         return source
     module = getattr(source, "__module__", "")
     return f"{module}.{getattr(source, '__qualname__', type(source).__name__)}"
+
+
+def require_fresh(source: EnvSource) -> None:
+    """Refuse a function that hands out one environment twice: copies would disturb each other."""
+    if not isinstance(source, str):
+        first, second = source(), source()
+        if first.unwrapped is second.unwrapped:
+            raise QuantailError(
+                f"{name_of(source)} must make a new environment at each call; "
+                "it returned the same one twice."
+            )
+        first.close()
+        second.close()
 
 
 def specs_of(env: Adapter) -> tuple[ObservationSpec, ActionSpec]:
@@ -80,7 +92,7 @@ def _find(name: str) -> EnvSpec:
 def _import(module: str, name: str) -> None:
     try:
         importlib.import_module(module)
-    except ImportError as error:
+    except Exception as error:
         raise QuantailError(
             f"environment {name!r}: the module {module!r} cannot be imported ({error})."
         ) from error
@@ -99,11 +111,13 @@ def _make_atari(spec: EnvSpec, settings: Settings, render_mode: str | None) -> E
     )
 
 
-def _make_any(source: EnvSource, name: str, render_mode: str | None) -> Env:
-    logging.getLogger("gymnasium").setLevel(logging.ERROR)
+def _make_any(source: EnvSource, name: str, settings: Settings, render_mode: str | None) -> Env:
+    # Not every environment takes a render mode.
+    options: dict[str, Any] = {"render_mode": render_mode} if render_mode else {}
+    limit = settings.max_episode_steps or None  # None is the environment's own
     try:
         if isinstance(source, str):
-            return gym.make(source, render_mode=render_mode, disable_env_checker=True)
+            return gym.make(source, max_episode_steps=limit, disable_env_checker=True, **options)
         env = source()
     except Exception as error:
         raise QuantailError(f"{name} cannot be made: {error}") from error

@@ -11,10 +11,12 @@ from numpy.typing import NDArray
 from quantail.acting.agent import Agent, Risk
 from quantail.envs import EnvSource, make, specs_of
 from quantail.envs.adapt import Adapter
+from quantail.envs.make import name_of
 from quantail.errors import QuantailError
 from quantail.risk import midpoints, parse_risk
 
 LANES = 8  # episodes under way at once
+LONGEST = 27_000  # steps after which an episode that does not end is cut
 
 
 @dataclass(frozen=True)
@@ -94,18 +96,21 @@ def play_episodes(
 ) -> Evaluation:
     """Play `episodes` episodes, or the whole episodes that fit into `steps` steps one after another.
 
-    Episode i depends on the seed and i alone, not on how many lanes there are.
+    Episode i depends on the seed and i alone, not on how many lanes there are. One that would never
+    end is cut after 27,000 steps.
     """
     observation, actions = specs_of(lanes[0])
     if (observation, actions.count) != (agent.observation, agent.actions.count):
         raise QuantailError(
-            f"the agent was trained on {agent.env} ({agent.observation.shape}, "
+            f"the agent was trained on {name_of(agent.env)} ({agent.observation.shape}, "
             f"{agent.actions.count} actions), which {lanes[0].name} "
             f"({observation.shape}, {actions.count} actions) does not match."
         )
     measure = agent.risk if risk is None else parse_risk(risk)
     levels = measure(midpoints(agent.settings.policy_samples))
     epsilon = agent.settings.evaluation_epsilon if epsilon is None else epsilon
+    if not 0 <= epsilon <= 1:
+        raise QuantailError(f"epsilon takes a number from 0 to 1, not {epsilon}.")
     finished: dict[int, _Play] = {}
     lanes = lanes if steps else lanes[:episodes]
     playing = [_Play(index, seed, lane) for index, lane in enumerate(lanes)]
@@ -120,7 +125,8 @@ def play_episodes(
             greedy = agent.greedy(batch, levels.expand(len(batch), -1))
         still = []
         for play, random, best in zip(playing, explore, greedy, strict=True):
-            play.step(int(play.generator.integers(actions.count)) if random else int(best))
+            action = int(play.generator.integers(actions.count)) if random else int(best)
+            play.step(action + actions.start)
             if not play.over:
                 still.append(play)
                 continue
@@ -165,7 +171,7 @@ class _Play:
         self.observation, reward, terminated, truncated, _ = self.lane.step(action)
         self.score += reward
         self.length += 1
-        self.over = terminated or truncated
+        self.over = terminated or truncated or self.length >= LONGEST
 
 
 def _complete(finished: dict[int, _Play], episodes: int, steps: int) -> bool:

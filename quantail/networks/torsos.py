@@ -13,7 +13,7 @@ class ImageInput(nn.Module):
     def __init__(self, spec: ObservationSpec) -> None:
         super().__init__()
         self.layout, self.stack = spec.layout, spec.stack
-        self.scale = 1 / 255 if spec.dtype == "uint8" else 1.0
+        self.scale = spec.scale
         sides = dict(zip(spec.layout, spec.shape, strict=True))
         self.shape = (spec.stack * sides.get("c", 1), sides["h"], sides["w"])
 
@@ -79,7 +79,7 @@ class VectorInput(nn.Module):
 
     def __init__(self, spec: ObservationSpec) -> None:
         super().__init__()
-        self.scale = 1 / 255 if spec.dtype == "uint8" else 1.0
+        self.scale = spec.scale
 
     def forward(self, observations: Tensor) -> Tensor:
         return observations.flatten(1).to(torch.float32) * self.scale

@@ -29,6 +29,22 @@ from quantail.files import (
 from quantail.training.run_folder import check_schema
 
 SCHEMA = 1
+# What the trainer keeps in state.json.
+REQUIRED = (
+    "steps",
+    "episodes",
+    "recent",
+    "last_loss",
+    "done_at",
+    "scores",
+    "best_steps",
+    "seconds",
+    "logged_seconds",
+    "tables",
+    "generators",
+    "playing",
+    "replay",
+)
 Arrays = dict[str, NDArray[Any]]
 
 
@@ -48,6 +64,11 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
+        # A save that was killed between its two renames left the old one aside.
+        for old in folder.glob(".*.old"):
+            final = folder / old.name.removeprefix(".").removesuffix(".old")
+            if not final.exists():
+                old.rename(final)
 
     def save(self, steps: int, files: dict[str, Arrays], state: dict[str, Any]) -> str:
         """Write a checkpoint and make it the last one; its name."""
@@ -73,6 +94,9 @@ class Checkpoints:
     def mark_best(self, name: str) -> None:
         write_text(self.folder / "best", name + "\n")
 
+    def forget_best(self) -> None:
+        (self.folder / "best").unlink(missing_ok=True)
+
     def names(self) -> list[str]:
         """All checkpoints, oldest first."""
         return sorted(path.name for path in self.folder.glob("[0-9]*") if path.is_dir())
@@ -80,12 +104,16 @@ class Checkpoints:
     def name_of(self, which: str) -> str:
         """The name behind `last`, `best`, `previous` or a number of steps."""
         names = self.names()
+        if not names:
+            raise QuantailError(f"{self.folder.parent} has no checkpoint: the run has not saved yet.")
         if which in ("last", "best"):
             pointer = self.folder / which
-            if not pointer.exists():
-                advice = "the run has not been evaluated yet" if names else "the run has not saved yet"
-                raise QuantailError(f"{self.folder.parent} has no {which} checkpoint: {advice}.")
-            return pointer.read_text(encoding="utf-8").strip()
+            named = pointer.read_text(encoding="utf-8").strip() if pointer.exists() else ""
+            if named in names:
+                return named
+            if which == "best":
+                raise QuantailError(f"{self.folder.parent} has no best checkpoint yet: use last.")
+            return names[-1]  # killed after the folder was there and before `last` named it
         if which == "previous":
             last = self.name_of("last")
             before = [name for name in names if name < last]
@@ -94,7 +122,7 @@ class Checkpoints:
             return before[-1]
         name = f"{int(which):09d}" if which.isdigit() else which
         if name not in names:
-            known = ", ".join(str(int(n)) for n in names) or "none yet"
+            known = ", ".join(str(int(n)) for n in names)
             raise QuantailError(
                 f"checkpoint {which!r} is not there: it takes last, best, previous "
                 f"or the steps of one that is kept ({known})."
@@ -107,6 +135,9 @@ class Checkpoints:
         try:
             state = read_json(path / "state.json")
             check_schema(path / "state.json", state, SCHEMA)
+            for part in ("checksums", *REQUIRED):
+                if part not in state:
+                    raise QuantailError(f"{path / 'state.json'} is damaged: it has no {part}.")
             for file, expected in state["checksums"].items():
                 if not (path / file).exists() or checksum(path / file) != expected:
                     raise QuantailError(f"{path / file} is missing, damaged or cut short.")

@@ -2,6 +2,8 @@
 
 import math
 import time
+from collections.abc import Iterator
+from contextlib import contextmanager
 from typing import TextIO
 
 from rich.console import Console, Group
@@ -14,7 +16,13 @@ from quantail.evaluation import Evaluation
 from quantail.training.reporter import Reporter, Status, Summary
 
 REDRAW = 0.1  # seconds
-STOPPED = {"SIGINT": 130, "SIGTERM": 143}
+
+
+class _QuietPipeConsole(Console):
+    """Where the reader of our output went away, the run goes on without it."""
+
+    def on_broken_pipe(self) -> None:
+        self.quiet = True
 
 
 class TerminalReporter(Reporter):
@@ -23,7 +31,7 @@ class TerminalReporter(Reporter):
     def __init__(self, console: Console, *, quiet: bool) -> None:
         self.console = console
         self.quiet = quiet
-        self.status = 0  # exit status of the command
+        self.stopped = False
 
     def opening(self, lines: dict[str, str]) -> None:
         if self.quiet:
@@ -47,7 +55,7 @@ class TerminalReporter(Reporter):
         self.console.print(f"quantail: {sentence}", style="yellow", soft_wrap=True)
 
     def finished(self, summary: Summary) -> None:
-        self.status = STOPPED.get(summary.stopped_by, 0)
+        self.stopped = bool(summary.stopped_by)
         for line in summary_lines(summary):
             self.console.print(line, highlight=False, soft_wrap=True)
 
@@ -152,9 +160,19 @@ class _Rate:
 
 def reporter_for(stream: TextIO, *, quiet: bool) -> TerminalReporter:
     """A live view where the stream is a terminal, plain lines where it is not."""
-    console = Console(file=stream)
+    console = _QuietPipeConsole(file=stream, markup=False)
     live = console.is_terminal and not quiet
     return (LiveReporter if live else TerminalReporter)(console, quiet=quiet)
+
+
+@contextmanager
+def told_how_to_resume(reporter: TerminalReporter) -> Iterator[None]:
+    """Swallow a Ctrl-C after which the run has saved and said so."""
+    try:
+        yield
+    except KeyboardInterrupt:
+        if not reporter.stopped:
+            raise
 
 
 def summary_lines(s: Summary) -> list[str]:
@@ -170,7 +188,7 @@ def summary_lines(s: Summary) -> list[str]:
     if not math.isnan(s.final_score):
         lines.append(
             f"score   {s.random_score:.2f} at random → {s.final_score:.2f} learned "
-            f"(mean raw return of whole episodes)"
+            "(mean raw return of whole episodes)"
         )
         lines.append(
             f"best    {s.best_score:.2f} at step {s.best_steps:,}: "

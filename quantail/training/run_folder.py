@@ -4,6 +4,8 @@ import os
 import platform
 import re
 import sys
+from collections.abc import Iterator
+from contextlib import contextmanager
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -11,6 +13,11 @@ from pathlib import Path
 from typing import Any
 
 import torch
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 from quantail.errors import QuantailError
 from quantail.files import read_json, write_json
@@ -82,6 +89,23 @@ class RunFolder:
                 },
             },
         )
+
+    @contextmanager
+    def held(self) -> Iterator[None]:
+        """Keep other processes from training in this folder; a killed one lets go of it."""
+        with (self.path / ".lock").open("a+") as file:
+            if fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                except OSError:
+                    file.seek(0)
+                    raise QuantailError(
+                        f"{self.path} is being trained by process {file.read().strip()}."
+                    ) from None
+                file.truncate(0)
+                file.write(str(os.getpid()))
+                file.flush()
+            yield
 
     def read(self) -> RunInfo:
         """What the run says of itself, or why it cannot be read."""

@@ -60,9 +60,12 @@ class Table:
         """Bytes so far."""
         return self.path.stat().st_size
 
-    def cut(self, size: int) -> None:
-        """Drop the rows that came after the file had this size."""
+    def cut(self, size: int) -> bool:
+        """Drop the rows that came after the file had this size; whether it had so many."""
+        if self.size() < size:
+            return False
         os.truncate(self.path, size)
+        return True
 
 
 def _cell(value: Any) -> str:

@@ -7,13 +7,15 @@ import torch
 
 from quantail.acting.agent import Agent, Risk
 from quantail.envs import EnvSource, kind_of, make, specs_of
-from quantail.envs.make import name_of
+from quantail.envs.make import name_of, require_fresh
 from quantail.errors import QuantailError
 from quantail.networks import build_network
+from quantail.observations import ActionSpec, ObservationSpec
 from quantail.recipes import compose
 from quantail.replay import ReplayStore, require_memory
 from quantail.replay.memory import human_bytes
 from quantail.risk import RiskMeasure, parse_risk
+from quantail.settings import Settings
 from quantail.training.allocator import keep_large_blocks
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.reporter import Reporter
@@ -29,8 +31,8 @@ def default_preset(env: EnvSource) -> str:
 def train(
     env: EnvSource,
     *,
-    agent: str = "iqn",
-    risk: Risk = "neutral",
+    agent: str | None = None,
+    risk: Risk | None = None,
     preset: str | None = None,
     out: str | Path | None = None,
     reporter: Reporter | None = None,
@@ -38,22 +40,27 @@ def train(
 ) -> Agent:
     """Train an agent and return it; the run stays in the folder `out`.
 
-    `env` is the id of a Gymnasium environment or a function that makes one. `preset` is a name, the
-    path of a TOML file, or by default what fits the environment. Any other setting goes by its name:
-    `steps=200_000, seed=1, envs=8, learning_rate=1e-4`.
+    `env` is the id of a Gymnasium environment or a function that makes one. `agent` and `risk` default
+    to "iqn" and "neutral". `preset` is a name, the path of a TOML file, or by default what fits the
+    environment. Any other setting goes by its name: `steps=200_000, seed=1, envs=8, kappa=0.5`.
     """
-    measure = parse_risk(risk)
     preset = preset or default_preset(env)
-    chosen = compose(preset, {**settings, "agent": agent, "risk": str(measure)})
-    first = make(env, chosen)
-    first.close()
-    observation, actions = specs_of(first)
+    named = {"agent": agent, "risk": None if risk is None else str(parse_risk(risk))}
+    changes = settings | {name: value for name, value in named.items() if value is not None}
+    chosen = compose(preset, changes)
+    measure = parse_risk(chosen.risk if risk is None else risk)
+    require_fresh(env)
+    observation, actions = _specs(env, chosen)
+    build_network(chosen, observation, actions.count)  # what does not fit is refused before the run is
     threads = chosen.threads or torch.get_num_threads()
     info = RunInfo(name_of(env), preset, chosen, observation, actions, threads)
-    folder = RunFolder(out or default_folder(info.env, agent, chosen.seed))
+    folder = RunFolder(out or default_folder(info.env, chosen.agent, chosen.seed))
     folder.require_new()
-    trainer = _trainer(folder, info, env, measure, reporter or Reporter(), new=True)
-    return trainer.run()
+    reporter = reporter or Reporter()
+    _open(folder, info, reporter)
+    folder.create(info)
+    with folder.held():
+        return _trainer(folder, info, env, measure, reporter).run()
 
 
 def resume(
@@ -74,11 +81,14 @@ def resume(
     if steps is not None:
         longer = info.settings.with_changes({"steps": steps})
         info = RunInfo(**{**vars(info), "settings": longer})
+    if checkpoint == "best":
+        raise QuantailError("checkpoint best serves to act: resume takes last or previous.")
     checkpoints = Checkpoints(folder.checkpoints)
     # A run that was killed before it saved begins again, with the same seed and so the same result.
     found = checkpoints.read(checkpoint) if checkpoints.names() else None
     done = found.state["steps"] if found else 0
-    if done >= info.settings.steps:
+    evaluated = found.state["done_at"]["evaluation"] if found else -1
+    if done >= info.settings.steps and evaluated >= done:
         raise QuantailError(
             f"{folder.path} has done its {done:,} steps: give a larger total with --steps."
         )
@@ -86,14 +96,19 @@ def resume(
     if str(measure) != info.settings.risk:
         raise QuantailError(f"{folder.path} is trained with risk {info.settings.risk}, not {measure}.")
     source = info.env if env is None else env
-    if found is None:
-        folder.clear_tables()
-    trainer = _trainer(folder, info, source, measure, reporter or Reporter(), new=False)
-    if found is not None:
-        trainer.restore(found)
-    if steps is not None:
-        folder.extend(steps)
-    return trainer.run()
+    if _specs(source, info.settings) != (info.observation, info.actions):
+        raise QuantailError(f"{name_of(source)} is not the environment of {folder.path}, {info.env}.")
+    with folder.held():
+        if found is None:
+            folder.clear_tables()
+        reporter = reporter or Reporter()
+        _open(folder, info, reporter)
+        trainer = _trainer(folder, info, source, measure, reporter)
+        if found is not None:
+            trainer.restore(found)
+        if steps is not None:
+            folder.extend(steps)
+        return trainer.run()
 
 
 def load(
@@ -112,7 +127,7 @@ def load(
     checkpoints = Checkpoints(folder.checkpoints)
     if checkpoint is None:
         checkpoint = "best" if (folder.checkpoints / "best").exists() else "last"
-    found = checkpoints.read(checkpoint)
+    found = checkpoints.read(str(checkpoint))
     network = build_network(info.settings, info.observation, info.actions.count)
     weights = {k: torch.from_numpy(v) for k, v in found.arrays("agent").items()}
     try:
@@ -143,25 +158,25 @@ def pick_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _trainer(
-    folder: RunFolder,
-    info: RunInfo,
-    source: EnvSource,
-    risk: RiskMeasure,
-    reporter: Reporter,
-    *,
-    new: bool,
-) -> Trainer:
-    s = info.settings
-    device = pick_device(s.device)
-    needed = ReplayStore.bytes_needed(info.observation, s.replay_capacity)
-    reporter.opening(opening_lines(folder, info, device, needed))
+def _specs(source: EnvSource, settings: Settings) -> tuple[ObservationSpec, ActionSpec]:
+    env = make(source, settings)
+    env.close()
+    return specs_of(env)
+
+
+def _open(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
+    """Say what is about to run, and refuse what does not fit in memory."""
+    needed = ReplayStore.bytes_needed(info.observation, info.settings.replay_capacity)
+    reporter.opening(opening_lines(folder, info, pick_device(info.settings.device), needed))
     require_memory(needed)
+
+
+def _trainer(
+    folder: RunFolder, info: RunInfo, source: EnvSource, risk: RiskMeasure, reporter: Reporter
+) -> Trainer:
     torch.set_num_threads(info.threads)
     keep_large_blocks()
-    if new:
-        folder.create(info)
-    return Trainer(folder, info, source, risk, device, reporter)
+    return Trainer(folder, info, source, risk, pick_device(info.settings.device), reporter)
 
 
 def opening_lines(

@@ -17,8 +17,7 @@ from quantail.acting.agent import Agent
 from quantail.acting.schedules import linear
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter
-from quantail.envs.make import name_of
-from quantail.evaluation.evaluate import LANES, EvaluationStopped, play_episodes
+from quantail.evaluation.evaluate import LANES, LONGEST, EvaluationStopped, play_episodes
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.replay import ReplayJournal, ReplayStore, UniformReplay
@@ -68,7 +67,7 @@ class Trainer:
             exploration=self.generators["exploration"],
             taus=self.generators["acting-taus"],
         )
-        self.agent = Agent(network, s, info.observation, info.actions, name_of(source), risk)
+        self.agent = Agent(network, s, info.observation, info.actions, source, risk)
         self.checkpoints = Checkpoints(folder.checkpoints)
         self.tables = {
             "metrics": tables.Table(folder.table("metrics"), tables.METRICS),
@@ -81,6 +80,7 @@ class Trainer:
         self._lanes: list[Adapter] = []
         self._stopped_by = ""
         self._logged_seconds = 0.0
+        self._last = ""  # the checkpoint saved or restored last
         self._segments: dict[str, set[str]] = {}  # the replay's files of each resumable checkpoint
         # Everything below is part of a checkpoint.
         self.steps = 0
@@ -94,7 +94,10 @@ class Trainer:
     # The loop
 
     def run(self) -> Agent:
-        """Train until the settings' steps are done or someone asks to stop; the agent as it is then."""
+        """Train until the settings' steps are done; the agent as it is then.
+
+        Asked to stop, the run saves, says how to resume, and then ends as the signal would have it.
+        """
         if not self.actor.episodes:
             self.actor.start()
         self.reporter.started(self._status())
@@ -110,6 +113,10 @@ class Trainer:
             self.reporter.close()
             for env in [*self.actor.envs, *self._lanes]:
                 env.close()
+        if self._stopped_by == "SIGTERM":
+            raise SystemExit(128 + signal.SIGTERM)
+        if self._stopped_by:
+            raise KeyboardInterrupt
         return self.agent
 
     def _step(self) -> None:
@@ -261,6 +268,11 @@ class Trainer:
         else:
             self.scores["random"] = result.mean
         self.reporter.evaluated(self.steps, policy, result, best)
+        if result.lengths.max() >= LONGEST:
+            self.reporter.warned(
+                f"an episode of the evaluation was cut after {LONGEST:,} steps: "
+                "set max_episode_steps if episodes of this environment need not end."
+            )
         return best
 
     def _finish(self) -> None:
@@ -302,7 +314,8 @@ class Trainer:
             best = f"{self.best_steps:09d}"
             if self.best_steps == self.steps and self.steps:
                 self.checkpoints.mark_best(name)
-            resumable = {name, *self._previous(name)}
+            resumable = {name, self._last}
+            self._last = name
             self.checkpoints.prune(resumable | {best})
             # The best one serves to act; only the last two keep their replay.
             self._segments[name] = {segment["file"] for segment in segments}
@@ -319,20 +332,31 @@ class Trainer:
         self.best_steps = state["best_steps"]
         self.clock.seconds |= state["seconds"]
         self._logged_seconds = state["logged_seconds"]
-        for name, table in self.tables.items():
-            table.cut(state["tables"][name])
         self.learner.online.load_state_dict(
             {k: torch.from_numpy(v) for k, v in checkpoint.arrays("agent").items()}
         )
         self.learner.restore({k: torch.from_numpy(v) for k, v in checkpoint.arrays("learner").items()})
         self.journal.restore(state["replay"])
-        self._segments = {checkpoint.path.name: {part["file"] for part in state["replay"]}}
+        self._last = checkpoint.path.name
+        self._segments = {self._last: {part["file"] for part in state["replay"]}}
         seeds.restore(self.generators, state["generators"])
         self._restore_episodes(state["playing"], checkpoint.arrays("actor")["observations"])
-        if self.best_steps and f"{self.best_steps:09d}" in self.checkpoints.names():
-            self.checkpoints.mark_best(f"{self.best_steps:09d}")
+        self._restore_best()
         if self.tensorboard:
             self.tensorboard.purge(self.steps)
+        # Last, so that a checkpoint which cannot be restored costs nothing.
+        for name, table in self.tables.items():
+            if not table.cut(state["tables"][name]):
+                self.reporter.warned(f"{table.path} has lost rows since the checkpoint was written.")
+
+    def _restore_best(self) -> None:
+        name = f"{self.best_steps:09d}"
+        if name in self.checkpoints.names():
+            self.checkpoints.mark_best(name)
+        else:
+            self.checkpoints.forget_best()
+            self.best_steps = 0
+            self.scores.pop("best", None)
 
     def _restore_episodes(self, playing: list[dict[str, Any]], observations: Any) -> None:
         self.actor.episodes = [Episode(**episode) for episode in playing]
@@ -340,7 +364,7 @@ class Trainer:
             if self.actor.replay_episode(index, episode, observations[index]):
                 continue
             self.reporter.warned(
-                f"{self.agent.env} did not come to the same place when its episode was played "
+                f"{self.info.env} did not come to the same place when its episode was played "
                 "again from its seed: the episode is cut there, and the run goes on but is not exact."
             )
             if episode.actions:
@@ -365,9 +389,6 @@ class Trainer:
             "replay": segments,
         }
 
-    def _previous(self, name: str) -> list[str]:
-        return [other for other in self.checkpoints.names() if other < name][-1:]
-
     # What is shown
 
     def _status(self) -> Status:
@@ -384,12 +405,14 @@ class Trainer:
 
     @contextmanager
     def _stop_on_signals(self) -> Iterator[None]:
-        """Ctrl-C and SIGTERM end the loop at the next step, after which the run is saved."""
+        """The first Ctrl-C or SIGTERM ends the loop at the next step; a second one ends it at once."""
         if threading.current_thread() is not threading.main_thread():
             yield
             return
 
         def ask(number: int, _frame: Any) -> None:
+            if self._stopped_by:
+                raise KeyboardInterrupt
             self._stopped_by = signal.Signals(number).name
 
         before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}

@@ -49,6 +49,8 @@ def test_each_entry_of_a_batch_may_have_its_own_risk():
     assert (together != mine.act(OBSERVATIONS)).any()
     with pytest.raises(QuantailError, match="one for each of 50"):
         mine.act(OBSERVATIONS, risks[:3])
+    with pytest.raises(QuantailError, match="risk takes"):
+        mine.act(OBSERVATIONS, 0.1)
 
 
 def test_quantiles_have_the_shape_of_what_was_asked():
@@ -83,6 +85,13 @@ def test_a_whole_number_is_an_observation_where_the_environment_gives_numbers():
     batch = mine.act(np.arange(10, 15))
     assert [mine.act(n) for n in range(10, 15)] == batch.tolist()
     assert mine.quantiles(12, [0.5]).shape == (1, 4)
+    one_hot = np.eye(5, dtype=np.float32)
+    assert mine.act(one_hot).tolist() == batch.tolist()
+    assert mine.act(one_hot[3]) == batch[3]
+    stacked = agent(ObservationSpec((5,), "float32", "one-hot", 2))
+    assert isinstance(stacked.act([0, 1]), int)
+    assert stacked.act([[0, 1], [2, 2]]).shape == (2,)
+    assert stacked.act([0, 1]) == stacked.act(one_hot[:2])
 
 
 def test_an_observation_of_the_wrong_shape_is_refused_with_the_right_one():

@@ -5,7 +5,9 @@ from gymnasium import spaces
 
 from quantail.envs import kind_of, make, specs_of
 from quantail.envs.adapt import Adapter, observation_spec
+from quantail.envs.make import require_fresh
 from quantail.errors import QuantailError
+from quantail.observations import ActionSpec
 from quantail.recipes import compose
 from quantail.training.train import default_preset
 
@@ -41,7 +43,7 @@ def test_stacks_hold_the_newest_observations_and_zeros_before_the_first():
     env = Adapter(Counting(), 3, "counting")
     first, _ = env.reset(seed=0)
     assert first[:, 0].tolist() == [0, 0, 0]
-    seen = [env.step(0)[0][:, 0].tolist() for _ in range(4)]
+    seen = [env.step(4)[0][:, 0].tolist() for _ in range(4)]
     assert seen == [[0, 0, 1], [0, 1, 2], [1, 2, 3], [2, 3, 4]]
     again, _ = env.reset(seed=0)
     assert again[:, 0].tolist() == [0, 0, 0]
@@ -55,14 +57,66 @@ def test_an_observation_once_given_does_not_change_later():
     assert kept[:, 0].tolist() == [0, 1]
 
 
-def test_actions_that_do_not_start_at_zero_reach_the_environment_as_its_own():
+def test_actions_are_the_environments_own():
     inner = Counting()
     env = Adapter(inner, 1, "counting")
     env.reset(seed=0)
-    env.step(0)
-    env.step(2)
+    env.step(4)
+    env.step(np.int64(6))
     assert inner.taken == [4, 6]
-    assert specs_of(env)[1].count == 3
+    assert specs_of(env)[1] == ActionSpec(3, 4)
+    assert env.action_space == inner.action_space
+
+
+def test_an_environment_that_reuses_its_array_cannot_change_what_it_gave():
+    class Reusing(Counting):
+        buffer = np.zeros(2, np.float32)
+
+        def observe(self):
+            self.buffer[:] = self.t
+            return self.buffer
+
+    env = Adapter(Reusing(spaces.Box(-9, 9, (2,), np.float32)), 1, "reusing")
+    env.reset(seed=0)
+    kept = env.step(4)[0]
+    env.reset(seed=0)
+    assert kept.tolist() == [1, 1]
+
+
+def test_whatever_an_environment_raises_is_told_with_its_name_and_line():
+    class Broken(Counting):
+        def step(self, action):
+            raise BrokenPipeError("the simulator died")
+
+    env = Adapter(Broken(), 1, "Broken-v0")
+    env.reset(seed=0)
+    with pytest.raises(
+        QuantailError, match=r"Broken-v0 failed in step: BrokenPipeError.*test_adapt.py, line"
+    ):
+        env.step(4)
+
+
+def test_bytes_know_their_highest_value():
+    assert observation_spec(spaces.Box(0, 255, (4,), np.uint8), 1, "x").scale == 1 / 255
+    assert observation_spec(spaces.Box(0, 1, (4,), np.uint8), 1, "x").scale == 1
+    assert observation_spec(spaces.MultiBinary(4), 1, "x").scale == 1
+
+
+def test_a_registered_environment_needs_no_render_mode_and_its_limit_can_be_raised():
+    gym.register(
+        "QuantailTest/Plain-v0", entry_point=lambda: Counting(ends=("", 0)), max_episode_steps=5
+    )
+    for limit, expected in ((0, 5), (9, 9), (3, 3)):
+        env = make("QuantailTest/Plain-v0", compose("small", {"max_episode_steps": limit}))
+        env.reset(seed=0)
+        assert [env.step(4)[3] for _ in range(expected)] == [False] * (expected - 1) + [True]
+
+
+def test_a_function_that_hands_out_one_environment_twice_is_refused():
+    shared = Counting()
+    with pytest.raises(QuantailError, match="must make a new environment at each call"):
+        require_fresh(lambda: shared)
+    require_fresh(Counting)
 
 
 def test_terminated_and_truncated_stay_apart():
@@ -95,7 +149,11 @@ def test_discrete_observations_become_one_hot_from_their_own_start():
         (spaces.Box(0, 1, (10, 10, 10), bool), "hwc", "bool"),
         (spaces.Box(0, 255, (128,), np.uint8), "vector", "uint8"),
         (spaces.Box(-1, 1, (3,), np.float64), "vector", "float32"),
-        (spaces.MultiBinary(7), "vector", "uint8"),
+        (spaces.MultiBinary(7), "vector", "bool"),
+        (spaces.Box(0, 1, (5, 5, 8), np.float32), "hwc", "float32"),
+        (spaces.Box(0, 1, (8, 5, 5), np.float32), "chw", "float32"),
+        (spaces.Box(0, 255, (120, 160, 3), np.uint8), "hwc", "uint8"),
+        (spaces.Box(0, 255, (3, 120, 160), np.uint8), "chw", "uint8"),
     ],
 )
 def test_the_layout_of_an_observation_follows_its_space(space, layout, dtype):

@@ -1,3 +1,4 @@
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -7,6 +8,7 @@ from quantail.envs import make, specs_of
 from quantail.errors import QuantailError
 from quantail.evaluation import evaluate, play_episodes
 from quantail.networks import build_network
+from quantail.observations import ActionSpec
 from quantail.recipes import compose
 from quantail.risk import Neutral
 
@@ -77,6 +79,42 @@ def test_an_agent_for_another_environment_is_refused():
         evaluate(agent(), "Acrobot-v1", episodes=1)
     with pytest.raises(QuantailError, match="episodes takes"):
         quantail.evaluate(agent(), episodes=0)
+
+
+@pytest.mark.parametrize("epsilon", [-0.1, 5])
+def test_a_chance_outside_zero_to_one_is_refused(epsilon):
+    with pytest.raises(QuantailError, match="epsilon takes a number from 0 to 1"):
+        evaluate(agent(), episodes=1, epsilon=epsilon)
+
+
+def test_actions_that_do_not_start_at_zero_reach_the_environment_as_its_own():
+    class Shifted(gym.ActionWrapper):
+        def __init__(self):
+            super().__init__(gym.make("CartPole-v1"))
+            self.action_space = gym.spaces.Discrete(2, start=5)
+
+        def action(self, action):
+            assert action in (5, 6)
+            return action - 5
+
+    mine = agent()
+    mine.actions = ActionSpec(2, 5)
+    shifted = evaluate(mine, Shifted, episodes=4, epsilon=0.2)
+    assert shifted.returns.tolist() == evaluate(agent(), episodes=4, epsilon=0.2).returns.tolist()
+
+
+def test_an_episode_that_would_never_end_is_cut():
+    class Endless(gym.Env):
+        observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
+        action_space = gym.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return np.zeros(1, np.float32), {}
+
+        def step(self, action):
+            return np.zeros(1, np.float32), 1.0, False, False, {}
+
+    assert evaluate(agent(Endless), Endless, episodes=1, epsilon=1.0).lengths.tolist() == [27_000]
 
 
 def test_a_result_tells_its_own_figures():

@@ -80,7 +80,7 @@ def test_an_update_is_one_step_of_adam_on_the_mean_loss():
     gradients = torch.autograd.grad(loss, list(other.online.parameters()))
     mine.update(data)
     report = mine.report()
-    assert report.loss == pytest.approx(float(loss), rel=1e-5)
+    assert report.loss == pytest.approx(loss.item(), rel=1e-5)
     for (name, parameter), gradient in zip(mine.online.named_parameters(), gradients, strict=True):
         # Adam's first step: the corrected moments are the gradient and its square.
         step = 1e-3 * gradient / (gradient.abs() + mine.settings.adam_epsilon)

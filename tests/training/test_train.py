@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 import torch
 from runs import QUICK, TINY, rows
+from safetensors.numpy import load_file
 
 import quantail as q
 from quantail.errors import QuantailError
@@ -118,8 +119,6 @@ def test_clipped_rewards_are_learned_from_and_raw_ones_are_scored(tmp_path):
         return gym.wrappers.TransformReward(gym.make("CartPole-v1"), lambda r: 50.0 * r)
 
     q.train(heavy, out=tmp_path / "run", steps=100, **TINY | {"clip_rewards": 1.0})
-    from safetensors.numpy import load_file
-
     stored = np.concatenate([load_file(p)["rewards"] for p in (tmp_path / "run/replay").iterdir()])
     assert set(stored.tolist()) <= {0.0, 1.0}
     assert all(float(r["return"]) == 50 * int(r["length"]) for r in table(tmp_path / "run", "episodes"))
@@ -135,8 +134,6 @@ def test_a_lost_life_ends_the_bootstrap_but_not_the_episode(tmp_path):
         "log_every": 400,
     }
     q.train("ALE/Breakout-v5", out=tmp_path / "run", steps=400, **settings)
-    from safetensors.numpy import load_file
-
     from quantail.replay.store import FIRST, TERMINAL
 
     flags = np.concatenate([load_file(p)["flags"] for p in sorted((tmp_path / "run/replay").iterdir())])
@@ -149,12 +146,13 @@ def test_a_folder_that_exists_is_refused_and_left_alone(run):
     out, _, _ = run
     before = (out / "metrics.csv").read_bytes()
     with pytest.raises(QuantailError, match="exists already: go on with `quantail resume"):
-        q.train("CartPole-v1", out=out, steps=50)
+        q.train("CartPole-v1", out=out)
     assert (out / "metrics.csv").read_bytes() == before
 
 
 def test_bad_input_leaves_no_folder_behind(tmp_path):
-    for wrong in ({"risk": "cvar:7"}, {"agent": "iqm"}, {"stepz": 3}, {"replay_capacity": 10**15}):
+    wrongs = ({"risk": "cvar:7"}, {"agent": "iqm"}, {"stepz": 3}, {"replay_capacity": 10**15})
+    for wrong in (*wrongs, {"torso": "nature"}, {"device": "cuda"}):
         with pytest.raises(QuantailError):
             q.train("CartPole-v1", out=tmp_path / "run", **wrong)
     assert not (tmp_path / "run").exists()
@@ -190,6 +188,23 @@ def test_a_users_own_risk_works_from_python(tmp_path):
     with pytest.raises(QuantailError, match="cannot be imported"):
         q.load(tmp_path / "run")  # never silently another measure
     assert str(q.load(tmp_path / "run", risk="neutral").risk) == "neutral"
+
+
+def test_risk_and_agent_of_a_preset_file_count_unless_they_are_given(tmp_path):
+    own = tmp_path / "own.toml"
+    own.write_text('risk = "cvar:0.1"\n', encoding="utf-8")
+    small = TINY | {"steps": 60}
+    assert str(q.train("CartPole-v1", preset=str(own), out=tmp_path / "a", **small).risk) == "cvar:0.1"
+    agent = q.train("CartPole-v1", preset=str(own), out=tmp_path / "b", risk="pow:-2", **small)
+    assert str(agent.risk) == "pow:-2"
+
+
+def test_the_agent_of_an_environment_of_ones_own_can_be_evaluated_at_once(tmp_path):
+    def mine():
+        return gym.make("CartPole-v1")
+
+    agent = q.train(mine, out=tmp_path / "run", steps=60, **TINY)
+    assert len(q.evaluate(agent, episodes=2).returns) == 2
 
 
 def test_tensorboard_events_are_written_on_request_only(tmp_path):
