@@ -31,7 +31,7 @@ def write_text(path: Path, content: str) -> None:
 
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
-    write_text(path, json.dumps(content, indent=2, allow_nan=True) + "\n")
+    write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:

@@ -5,10 +5,11 @@ import sys
 from typing import Any
 
 from quantail.cli.parser import Parser
+from quantail.envs import default_preset
 from quantail.recipes import PRESETS, compose, preset_source
 from quantail.settings import ABOUT, unit_and_source
 from quantail.training.progress import reporter_for, told_how_to_resume
-from quantail.training.train import default_preset, train
+from quantail.training.train import train
 
 DEFAULT_ENV = "MinAtar/Breakout-v1"
 METAVARS = {int: "N", float: "X", str: "NAME", tuple: "N,N"}

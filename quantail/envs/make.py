@@ -14,6 +14,7 @@ from quantail.envs.adapt import Adapter, Env
 from quantail.envs.atari import AtariGame
 from quantail.errors import QuantailError, did_you_mean
 from quantail.observations import ActionSpec, ObservationSpec
+from quantail.recipes import compose
 from quantail.settings import Settings
 
 EnvSource = str | Callable[[], Env]
@@ -22,8 +23,12 @@ Kind = Literal["atari", "minatar", "other"]
 ATARI_ONLY = ("action_repeat", "no_ops", "sticky", "life_loss_ends")
 
 
-def make(source: EnvSource, settings: Settings, render_mode: str | None = None) -> Adapter:
-    """The environment that the settings describe, observations and actions as the agent has them."""
+def make(source: EnvSource, settings: Settings | None = None, render_mode: str | None = None) -> Adapter:
+    """The environment with all preprocessing that the settings, or else its preset, ask for.
+
+    What it gives is what `agent.act` takes, and it takes what `agent.act` gives.
+    """
+    settings = settings or compose(default_preset(source), {})
     name, kind = name_of(source), kind_of(source)
     if kind == "atari":
         env = _make_atari(_find(str(source)), settings, render_mode)
@@ -45,6 +50,11 @@ def kind_of(source: EnvSource) -> Kind:
     if entry.startswith("ale_py.env"):
         return "atari"
     return "minatar" if entry.startswith("minatar.gym") else "other"
+
+
+def default_preset(source: EnvSource) -> str:
+    """The preset that fits an environment: by its family, else `small`."""
+    return {"atari": "atari-paper", "minatar": "minatar", "other": "small"}[kind_of(source)]
 
 
 def name_of(source: EnvSource) -> str:

@@ -6,7 +6,7 @@ from typing import Any
 import torch
 
 from quantail.acting.agent import Agent, Risk
-from quantail.envs import EnvSource, kind_of, make, specs_of
+from quantail.envs import EnvSource, default_preset, make, specs_of
 from quantail.envs.make import name_of, require_fresh
 from quantail.errors import QuantailError
 from quantail.networks import build_network
@@ -21,11 +21,6 @@ from quantail.training.checkpoints import Checkpoints
 from quantail.training.reporter import Reporter
 from quantail.training.run_folder import RunFolder, RunInfo, default_folder
 from quantail.training.trainer import Trainer
-
-
-def default_preset(env: EnvSource) -> str:
-    """The preset that fits an environment: by its family, else `small`."""
-    return {"atari": "atari-paper", "minatar": "minatar", "other": "small"}[kind_of(env)]
 
 
 def train(

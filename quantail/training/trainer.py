@@ -1,11 +1,7 @@
 """The training loop: act, store, learn, evaluate, save; and go on from any checkpoint exactly."""
 
 import math
-import signal
-import threading
 from collections import deque
-from collections.abc import Iterator
-from contextlib import contextmanager
 from dataclasses import asdict
 from typing import Any
 
@@ -16,7 +12,7 @@ from quantail.acting.actor import Actor, Episode, Transition
 from quantail.acting.agent import Agent
 from quantail.acting.schedules import linear
 from quantail.envs import EnvSource, make
-from quantail.envs.adapt import Adapter
+from quantail.envs.adapt import Adapter, newest_frame
 from quantail.evaluation.evaluate import LANES, LONGEST, EvaluationStopped, play_episodes
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
@@ -27,6 +23,7 @@ from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.clock import Clock
 from quantail.training.reporter import Reporter, Status, Summary
 from quantail.training.run_folder import RunFolder, RunInfo
+from quantail.training.signals import StopSignals
 from quantail.training.sinks import TensorBoard
 
 RECENT = 100  # episodes in the running mean
@@ -78,8 +75,9 @@ class Trainer:
         self.tensorboard = TensorBoard(folder.tensorboard) if s.tensorboard else None
         self.clock = Clock()
         self._lanes: list[Adapter] = []
-        self._stopped_by = ""
+        self.signals = StopSignals()
         self._logged_seconds = 0.0
+        self._saved: dict[str, int] = {}  # done_at of that checkpoint
         self._last = ""  # the checkpoint saved or restored last
         self._segments: dict[str, set[str]] = {}  # the replay's files of each resumable checkpoint
         # Everything below is part of a checkpoint.
@@ -102,10 +100,10 @@ class Trainer:
             self.actor.start()
         self.reporter.started(self._status())
         try:
-            with self._stop_on_signals():
+            with self.signals:
                 while True:
                     self._chores()
-                    if self._stopped_by or self.steps >= self.settings.steps:
+                    if self.signals.name or self.steps >= self.settings.steps:
                         break
                     self._step()
                 self._finish()
@@ -113,10 +111,7 @@ class Trainer:
             self.reporter.close()
             for env in [*self.actor.envs, *self._lanes]:
                 env.close()
-        if self._stopped_by == "SIGTERM":
-            raise SystemExit(128 + signal.SIGTERM)
-        if self._stopped_by:
-            raise KeyboardInterrupt
+        self.signals.end_as_asked()
         return self.agent
 
     def _step(self) -> None:
@@ -249,7 +244,7 @@ class Trainer:
                     episodes=s.evaluation_episodes,
                     steps=s.evaluation_steps,
                     epsilon=None if self.steps else 1.0,
-                    stop=lambda: bool(self._stopped_by),
+                    stop=lambda: bool(self.signals.name),
                 )
             except EvaluationStopped:
                 return False  # done_at is as before, so that a resumed run evaluates here
@@ -276,7 +271,7 @@ class Trainer:
         return best
 
     def _finish(self) -> None:
-        if self.done_at["checkpoint"] < self.steps or not self.checkpoints.names():
+        if self.done_at["checkpoint"] < self.steps or self._saved != self.done_at:
             self.save()
         if self.tensorboard:
             self.tensorboard.close()
@@ -292,7 +287,7 @@ class Trainer:
                 best_steps=self.best_steps,
                 seconds=dict(self.clock.seconds),
                 updates=self.learner.updates,
-                stopped_by=self._stopped_by,
+                stopped_by=self.signals.name,
             )
         )
 
@@ -311,6 +306,7 @@ class Trainer:
                 "actor": {"observations": self.actor.observations.numpy()},
             }
             name = self.checkpoints.save(self.steps, files, self._state(segments))
+            self._saved = dict(self.done_at)
             best = f"{self.best_steps:09d}"
             if self.best_steps == self.steps and self.steps:
                 self.checkpoints.mark_best(name)
@@ -327,8 +323,9 @@ class Trainer:
         state = checkpoint.state
         self.steps, self.episodes = state["steps"], state["episodes"]
         self.recent.extend((score, length) for score, length in state["recent"])
-        self.last_loss = state["last_loss"]
+        self.last_loss = math.nan if state["last_loss"] is None else state["last_loss"]
         self.done_at, self.scores = dict(state["done_at"]), dict(state["scores"])
+        self._saved = dict(self.done_at)
         self.best_steps = state["best_steps"]
         self.clock.seconds |= state["seconds"]
         self._logged_seconds = state["logged_seconds"]
@@ -368,16 +365,14 @@ class Trainer:
                 "again from its seed: the episode is cut there, and the run goes on but is not exact."
             )
             if episode.actions:
-                frame = observations[index]
-                stacked = self.info.observation.stack > 1
-                self.store.truncate(index, frame[-1] if stacked else frame)
+                self.store.truncate(index, newest_frame(self.info.observation, observations[index]))
 
     def _state(self, segments: list[dict[str, Any]]) -> dict[str, Any]:
         return {
             "steps": self.steps,
             "episodes": self.episodes,
             "recent": list(self.recent),
-            "last_loss": self.last_loss,
+            "last_loss": None if math.isnan(self.last_loss) else self.last_loss,
             "done_at": self.done_at,
             "scores": self.scores,
             "best_steps": self.best_steps,
@@ -402,22 +397,3 @@ class Trainer:
             recent_return=sum(scores) / len(scores) if scores else math.nan,
             best_score=self.scores.get("best", math.nan),
         )
-
-    @contextmanager
-    def _stop_on_signals(self) -> Iterator[None]:
-        """The first Ctrl-C or SIGTERM ends the loop at the next step; a second one ends it at once."""
-        if threading.current_thread() is not threading.main_thread():
-            yield
-            return
-
-        def ask(number: int, _frame: Any) -> None:
-            if self._stopped_by:
-                raise KeyboardInterrupt
-            self._stopped_by = signal.Signals(number).name
-
-        before = {number: signal.signal(number, ask) for number in (signal.SIGINT, signal.SIGTERM)}
-        try:
-            yield
-        finally:
-            for number, handler in before.items():
-                signal.signal(number, handler)

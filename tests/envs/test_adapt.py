@@ -3,13 +3,12 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from quantail.envs import kind_of, make, specs_of
+from quantail.envs import default_preset, kind_of, make, specs_of
 from quantail.envs.adapt import Adapter, observation_spec
 from quantail.envs.make import require_fresh
 from quantail.errors import QuantailError
 from quantail.observations import ActionSpec
 from quantail.recipes import compose
-from quantail.training.train import default_preset
 
 
 class Counting(gym.Env):

@@ -1,0 +1,40 @@
+"""Ending a run when someone asks for it."""
+
+import signal
+import threading
+from types import FrameType
+from typing import Any
+
+
+class StopSignals:
+    """While entered, the first Ctrl-C or SIGTERM is only noted; a second one interrupts at once.
+
+    Only the main thread can listen to signals; in any other one nothing is noted.
+    """
+
+    def __init__(self) -> None:
+        self.name = ""  # of the signal that came
+        self._before: dict[signal.Signals, Any] = {}
+
+    def __enter__(self) -> "StopSignals":
+        if threading.current_thread() is threading.main_thread():
+            for number in (signal.SIGINT, signal.SIGTERM):
+                self._before[number] = signal.signal(number, self._note)
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        for number, handler in self._before.items():
+            signal.signal(number, handler)
+        self._before.clear()
+
+    def end_as_asked(self) -> None:
+        """Do what the signal would have done, now that everything is saved."""
+        if self.name == "SIGTERM":
+            raise SystemExit(128 + signal.SIGTERM)
+        if self.name:
+            raise KeyboardInterrupt
+
+    def _note(self, number: int, _frame: FrameType | None) -> None:
+        if self.name:
+            raise KeyboardInterrupt
+        self.name = signal.Signals(number).name
