@@ -7,6 +7,7 @@ from rich.console import Console
 from quantail.cli.parser import Parser
 from quantail.errors import QuantailError
 from quantail.evaluation import Evaluation, evaluate
+from quantail.training.progress import counted
 from quantail.training.train import load
 
 
@@ -40,7 +41,7 @@ def run(words: list[str]) -> int:
 def _table(result: Evaluation) -> str:
     row = result.to_dict()
     return (
-        f"{result.env}: {row['mean']:.2f} ± {row['std']:.2f} over {row['episodes']} episodes "
+        f"{result.env}: {row['mean']:.2f} ± {row['std']:.2f} over {counted(row['episodes'], 'episode')} "
         f"(standard deviation)\n"
         f"  lowest {row['min']:g}, quartiles {row['q25']:g} | {row['median']:g} | {row['q75']:g}, "
         f"highest {row['max']:g}; mean length {result.lengths.mean():.0f} steps\n"

@@ -50,6 +50,7 @@ class AtariGame(gym.Env[Frame, Any]):
             self.ale.setMode(mode)
         if difficulty is not None:
             self.ale.setDifficulty(difficulty)
+        self._switched_on = self.ale.cloneSystemState()
         self.action_set = self.ale.getMinimalActionSet()
         self.action_space = spaces.Discrete(len(self.action_set))
         self.observation_space = spaces.Box(0, 255, (SIDE, SIDE), np.uint8)
@@ -61,12 +62,12 @@ class AtariGame(gym.Env[Frame, Any]):
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Frame, dict[str, Any]]:
         super().reset(seed=seed)
-        self.ale.reset_game()
+        self._new_game()
         self._last_action = ale_py.Action.NOOP
         for _ in range(int(self.np_random.integers(self.no_ops + 1))):
             self._emulate(ale_py.Action.NOOP)
             if self.ale.game_over(with_truncation=False):
-                self.ale.reset_game()
+                self._new_game()
         self._screens[:] = 0
         self.ale.getScreenGrayscale(self._screens[1])
         return self._frame(), self._info(life_lost=False)
@@ -87,6 +88,11 @@ class AtariGame(gym.Env[Frame, Any]):
 
     def render(self) -> NDArray[np.uint8]:
         return self.ale.getScreenRGB()
+
+    def _new_game(self) -> None:
+        # Some games keep a trace of the last one over a mere reset; from the same state none can.
+        self.ale.restoreSystemState(self._switched_on)
+        self.ale.reset_game()
 
     def _emulate(self, action: ale_py.Action) -> int:
         if self.sticky and self.np_random.random() < self.sticky:

@@ -46,7 +46,7 @@ class TerminalReporter(Reporter):
         mark = "  best so far" if best else ""
         self.console.print(
             f"  {label:>14}  mean return {evaluation.mean:8.2f}  "
-            f"({len(evaluation.returns)} episodes, "
+            f"({counted(len(evaluation.returns), 'episode')}, "
             f"{evaluation.returns.min():g} to {evaluation.returns.max():g}){mark}",
             highlight=False,
         )
@@ -203,6 +203,11 @@ def summary_lines(s: Summary) -> list[str]:
         lines.append(f"  quantail eval {s.run} --risk cvar:0.25")
         lines.append(f"  quantail resume {s.run} --steps {2 * s.total_steps}")
     return lines
+
+
+def counted(count: int, what: str) -> str:
+    """1 episode, 30 episodes."""
+    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def duration(seconds: float) -> str:

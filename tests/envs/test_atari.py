@@ -58,7 +58,7 @@ def test_a_lost_life_is_told_and_the_game_goes_on():
     assert env.ale.lives() == 0
 
 
-@pytest.mark.parametrize("game", ["breakout", "qbert", "ms_pacman"])
+@pytest.mark.parametrize("game", ["breakout", "qbert", "assault", "freeway", "hero"])
 def test_a_game_is_a_function_of_its_seed_and_its_actions(game):
     used, rng = AtariGame(game, sticky=0.25), np.random.default_rng(0)
     actions = rng.integers(used.action_space.n, size=80)
