@@ -8,7 +8,7 @@ dataclass that is called with τ (a tensor, an array or a number) and answers in
 import importlib
 import math
 from collections.abc import Callable
-from dataclasses import dataclass, field
+from dataclasses import dataclass
 from typing import Any, ClassVar, overload
 
 import torch
@@ -21,13 +21,27 @@ TauMap = Callable[[Tensor], Tensor]
 
 
 class RiskMeasure:
-    """What all measures share: calling them with tensors, arrays or numbers."""
+    """What all measures share: their text form, their range, and being called with τ of any kind."""
 
+    name: ClassVar[str]
     summary: ClassVar[str]
-    takes: ClassVar[str] = ""
+    takes: ClassVar[str] = ""  # what η may be, where there is one
 
     def distort(self, tau: Tensor) -> Tensor:
+        """β(τ)."""
         raise NotImplementedError
+
+    def in_range(self) -> bool:
+        """Whether η is one that the measure takes."""
+        return True
+
+    def __post_init__(self) -> None:
+        if not self.in_range():
+            raise QuantailError(f"risk {self} is out of range: {self.name}:η takes {self.takes}.")
+
+    def __str__(self) -> str:
+        eta = getattr(self, "eta", None)
+        return self.name if eta is None else f"{self.name}:{_exact(eta)}"
 
     @overload
     def __call__(self, tau: Tensor) -> Tensor: ...
@@ -48,13 +62,11 @@ class RiskMeasure:
 class Neutral(RiskMeasure):
     """β(τ) = τ: the plain mean."""
 
+    name = "neutral"
     summary = "the mean return: no preference about risk"
 
     def distort(self, tau: Tensor) -> Tensor:
         return tau
-
-    def __str__(self) -> str:
-        return "neutral"
 
 
 @dataclass(frozen=True)
@@ -62,19 +74,17 @@ class CPW(RiskMeasure):
     """Cumulative probability weighting: τ^η / (τ^η + (1 − τ)^η)^(1/η)."""
 
     eta: float
+    name = "cpw"
     summary = "cumulative prospect weighting: people's view of rare events (0.71)"
     takes = "a number of at least 0.28 (below that the map is not monotone)"
 
-    def __post_init__(self) -> None:
-        _require(0.28 <= self.eta < math.inf, "cpw", self.eta, self.takes)
+    def in_range(self) -> bool:
+        return 0.28 <= self.eta < math.inf
 
     def distort(self, tau: Tensor) -> Tensor:
         # In logarithms, so that a large η cannot underflow to 0/0.
         a, b = self.eta * tau.log(), self.eta * torch.log1p(-tau)
         return torch.exp(a - torch.logaddexp(a, b) / self.eta)
-
-    def __str__(self) -> str:
-        return f"cpw:{_exact(self.eta)}"
 
 
 @dataclass(frozen=True)
@@ -82,18 +92,16 @@ class Wang(RiskMeasure):
     """Φ(Φ⁻¹(τ) + η): averse for η < 0, seeking for η > 0."""
 
     eta: float
+    name = "wang"
     summary = "shifts a normal return by η deviations: averse below 0, seeking above"
     takes = "any finite number"
 
-    def __post_init__(self) -> None:
-        _require(math.isfinite(self.eta), "wang", self.eta, self.takes)
+    def in_range(self) -> bool:
+        return math.isfinite(self.eta)
 
     def distort(self, tau: Tensor) -> Tensor:
         shifted: Tensor = torch.special.ndtr(torch.special.ndtri(tau) + self.eta)
         return shifted
-
-    def __str__(self) -> str:
-        return f"wang:{_exact(self.eta)}"
 
 
 @dataclass(frozen=True)
@@ -101,11 +109,12 @@ class Pow(RiskMeasure):
     """τ^(1/(1+|η|)) for η ≥ 0, and its mirror 1 − (1 − τ)^(1/(1+|η|)) for η < 0."""
 
     eta: float
+    name = "pow"
     summary = "power weighting: averse below 0, seeking above"
     takes = "any finite number"
 
-    def __post_init__(self) -> None:
-        _require(math.isfinite(self.eta), "pow", self.eta, self.takes)
+    def in_range(self) -> bool:
+        return math.isfinite(self.eta)
 
     def distort(self, tau: Tensor) -> Tensor:
         exponent = 1.0 / (1.0 + abs(self.eta))
@@ -114,26 +123,21 @@ class Pow(RiskMeasure):
         # 1 − (1 − τ)^e without the cancellation near τ = 0.
         return -torch.expm1(exponent * torch.log1p(-tau))
 
-    def __str__(self) -> str:
-        return f"pow:{_exact(self.eta)}"
-
 
 @dataclass(frozen=True)
 class CVaR(RiskMeasure):
     """ητ: the mean of the worst fraction η of returns."""
 
     eta: float
+    name = "cvar"
     summary = "the mean of the worst fraction η of returns: averse"
     takes = "a number above 0 and at most 1"
 
-    def __post_init__(self) -> None:
-        _require(0 < self.eta <= 1, "cvar", self.eta, self.takes)
+    def in_range(self) -> bool:
+        return 0 < self.eta <= 1
 
     def distort(self, tau: Tensor) -> Tensor:
         return self.eta * tau
-
-    def __str__(self) -> str:
-        return f"cvar:{_exact(self.eta)}"
 
 
 @dataclass(frozen=True)
@@ -141,24 +145,20 @@ class Norm(RiskMeasure):
     """The quantile function of the mean of η uniforms: less weight on both tails."""
 
     eta: int
+    name = "norm"
     summary = "the mean of η uniform levels: ignores both tails"
     takes = "a whole number from 1 to 30"
 
-    def __post_init__(self) -> None:
-        whole = math.isfinite(self.eta) and self.eta == int(self.eta) and 1 <= self.eta <= 30
-        _require(whole, "norm", self.eta, self.takes)
-        object.__setattr__(self, "eta", int(self.eta))
+    def in_range(self) -> bool:
+        return self.eta in range(1, 31)
 
     def distort(self, tau: Tensor) -> Tensor:
         if self.eta == 1:
             return tau
         # The law is symmetric about ½: solve the lower half, mirror the upper one.
         upper = tau > 0.5
-        lower = _bates_quantile(torch.where(upper, 1 - tau, tau).double(), self.eta)
+        lower = _bates_quantile(torch.where(upper, 1 - tau, tau).double(), int(self.eta))
         return torch.where(upper, 1 - lower, lower).to(tau.dtype)
-
-    def __str__(self) -> str:
-        return f"norm:{self.eta}"
 
 
 @dataclass(frozen=True)
@@ -166,42 +166,36 @@ class Custom(RiskMeasure):
     """A user's own map of τ, checked once to be a distortion."""
 
     map: TauMap
-    name: str = field(default="")
+    text: str = ""  # module:function, where it can be imported again
+    name = "custom"
     summary = "your own map of τ"
 
     def __post_init__(self) -> None:
-        if not self.name:
-            object.__setattr__(self, "name", _importable_name(self.map))
+        if not self.text:
+            object.__setattr__(self, "text", _importable_name(self.map))
         grid = torch.linspace(0, 1, 257)
         try:
             answer = torch.as_tensor(self.map(grid))
         except Exception as error:
-            raise QuantailError(f"risk {self.name} failed on a tensor of τ: {error}") from error
+            raise QuantailError(f"risk {self} failed on a tensor of τ: {error}") from error
         if answer.shape != grid.shape:
             raise QuantailError(
-                f"risk {self.name} must return one value for each τ: "
+                f"risk {self} must return one value for each τ: "
                 f"it got shape {tuple(grid.shape)} and returned {tuple(answer.shape)}."
             )
         inside = bool(((answer >= 0) & (answer <= 1)).all())
         if not inside or bool((answer.diff() < -1e-6).any()):
-            raise QuantailError(
-                f"risk {self.name} must map [0, 1] into [0, 1] and must not decrease in τ."
-            )
+            raise QuantailError(f"risk {self} must map [0, 1] into [0, 1] and must not decrease in τ.")
 
     def distort(self, tau: Tensor) -> Tensor:
         return torch.as_tensor(self.map(tau)).to(tau.dtype)
 
     def __str__(self) -> str:
-        return self.name
+        return self.text
 
 
 MEASURES: dict[str, type[RiskMeasure]] = {
-    "neutral": Neutral,
-    "cpw": CPW,
-    "wang": Wang,
-    "pow": Pow,
-    "cvar": CVaR,
-    "norm": Norm,
+    measure.name: measure for measure in (Neutral, CPW, Wang, Pow, CVaR, Norm)
 }
 
 
@@ -232,11 +226,6 @@ def parse_risk(risk: str | RiskMeasure | TauMap) -> RiskMeasure:
 def midpoints(count: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """The levels (k + ½)/count: the fixed τ that stand for a uniform one."""
     return ((torch.arange(count, dtype=torch.float64) + 0.5) / count).to(dtype)
-
-
-def _require(valid: bool, name: str, eta: float, takes: str) -> None:
-    if not valid:
-        raise QuantailError(f"risk {name}:{eta:g} is out of range: {name}:η takes {takes}.")
 
 
 def _exact(eta: float) -> str:
