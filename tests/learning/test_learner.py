@@ -38,23 +38,32 @@ def batch(size=4, seed=0, actions=2, done=0.3):
 
 def test_targets_match_algorithm_one_written_out():
     mine = learner(CVaR(0.4), online_samples=3, target_samples=5, policy_samples=4)
-    # The target network must be another one than the online network to be told apart.
+    # The target network is another one than the online network, and one in which levels matter.
     mine.target.load_state_dict(build_network(mine.settings, SPEC, 2, seed=9).state_dict())
-    data = batch()
+    with torch.no_grad():
+        mine.target.head.phi[1].weight.mul_(8)
+        mine.target.head.f[2].bias.zero_()
+    data = batch(40)
     draws = np.random.default_rng(0)
-    policy = torch.from_numpy(draws.random((4, 4), dtype=np.float32))
-    levels = torch.from_numpy(draws.random((4, 5), dtype=np.float32))
+    policy = torch.from_numpy(draws.random((40, 4), dtype=np.float32))
+    levels = torch.from_numpy(draws.random((40, 5), dtype=np.float32))
     targets = mine.targets(data)
-    for row in range(4):
+    differ = {"undistorted": 0, "by the target's own levels": 0, "by the online network": 0}
+    for row in range(40):
         state = data.next_observations[row : row + 1]
-        values = (
-            sum(mine.target(state, 0.4 * policy[row : row + 1, k : k + 1])[0, 0] for k in range(4)) / 4
-        )
-        best = int(values.argmax())
+
+        def choice(network, taus, state=state):
+            return int((sum(network(state, tau.view(1, 1))[0, 0] for tau in taus) / len(taus)).argmax())
+
+        best = choice(mine.target, 0.4 * policy[row])
+        differ["undistorted"] += best != choice(mine.target, policy[row])
+        differ["by the target's own levels"] += best != choice(mine.target, levels[row])
+        differ["by the online network"] += best != choice(mine.online, 0.4 * policy[row])
         for j in range(5):
             z = mine.target(state, levels[row : row + 1, j : j + 1])[0, 0, best]
             expected = data.rewards[row] + data.discounts[row] * z
             torch.testing.assert_close(targets[row, j], expected, rtol=1e-4, atol=1e-5)
+    assert all(differ.values()), differ  # so that each of these mistakes would show
 
 
 def test_an_update_is_one_step_of_adam_on_the_mean_loss():
