@@ -78,6 +78,20 @@ def test_a_game_is_a_function_of_its_seed_and_its_actions(game):
     assert any(play(used, seed) != first for seed in range(9, 13))
 
 
+def test_a_sticky_action_does_not_reach_over_a_reset():
+    used = AtariGame("breakout", no_ops=0, sticky=0.5)
+    right = [str(action) for action in used.action_set].index("Action.RIGHT")
+    for seed in range(6):
+        used.reset(seed=100 + seed)
+        for _ in range(5):
+            used.step(right)
+        fresh = AtariGame("breakout", no_ops=0, sticky=0.5)
+        used.reset(seed=seed)
+        fresh.reset(seed=seed)
+        for _ in range(5):
+            np.testing.assert_array_equal(used.step(0)[0], fresh.step(0)[0])
+
+
 def test_no_ops_are_drawn_from_zero_to_the_limit_by_the_seed():
     env = AtariGame("breakout", no_ops=30)
     frames = set()

@@ -190,6 +190,28 @@ def test_a_users_own_risk_works_from_python(tmp_path):
     assert str(q.load(tmp_path / "run", risk="neutral").risk) == "neutral"
 
 
+class Shifted(gym.ActionWrapper):
+    """CartPole with actions 5 and 6."""
+
+    def __init__(self):
+        super().__init__(gym.make("CartPole-v1"))
+        self.action_space = gym.spaces.Discrete(2, start=5)
+
+    def action(self, action):
+        assert action in (5, 6)
+        return action - 5
+
+
+def test_actions_that_do_not_start_at_zero_are_trained_on_acted_and_resumed(tmp_path):
+    settings = QUICK["CartPole-v1"]
+    q.train("CartPole-v1", out=tmp_path / "plain", steps=150, **settings)
+    agent = q.train(Shifted, out=tmp_path / "shifted", steps=100, **settings)
+    q.resume(tmp_path / "shifted", steps=150, env=Shifted)
+    weights = "checkpoints/000000150/agent.safetensors"
+    assert (tmp_path / "plain" / weights).read_bytes() == (tmp_path / "shifted" / weights).read_bytes()
+    assert agent.act(np.zeros((2, 4))) in (5, 6)
+
+
 def test_risk_and_agent_of_a_preset_file_count_unless_they_are_given(tmp_path):
     own = tmp_path / "own.toml"
     own.write_text('risk = "cvar:0.1"\n', encoding="utf-8")
