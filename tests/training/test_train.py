@@ -11,6 +11,7 @@ from safetensors.numpy import load_file
 
 import quantail as q
 from quantail.errors import QuantailError
+from quantail.replay.store import FIRST, TERMINAL, TRUNCATED
 from quantail.training.reporter import Reporter
 from quantail.training.seeds import GENERATORS, derived_seed, generator
 
@@ -134,8 +135,6 @@ def test_a_lost_life_ends_the_bootstrap_but_not_the_episode(tmp_path):
         "log_every": 400,
     }
     q.train("ALE/Breakout-v5", out=tmp_path / "run", steps=400, **settings)
-    from quantail.replay.store import FIRST, TERMINAL
-
     flags = np.concatenate([load_file(p)["flags"] for p in sorted((tmp_path / "run/replay").iterdir())])
     games = len(table(tmp_path / "run", "episodes"))
     assert ((flags & TERMINAL) > 0).sum() >= 5 * games
@@ -188,6 +187,19 @@ def test_a_users_own_risk_works_from_python(tmp_path):
     with pytest.raises(QuantailError, match="cannot be imported"):
         q.load(tmp_path / "run")  # never silently another measure
     assert str(q.load(tmp_path / "run", risk="neutral").risk) == "neutral"
+
+
+def test_a_time_limit_cuts_an_episode_and_never_ends_its_bootstrap(tmp_path):
+    settings = TINY | {"max_episode_steps": 9, "replay_capacity": 1000, "evaluation_every": 1000}
+    q.train("CartPole-v1", out=tmp_path / "run", steps=200, **settings)
+    parts = [load_file(path) for path in sorted((tmp_path / "run/replay").iterdir())]
+    # Each segment begins with the last place of the one before it, written again.
+    flags = np.concatenate([parts[0]["flags"], *(part["flags"][1:] for part in parts[1:])])
+    truncated, terminal = (flags & TRUNCATED) > 0, (flags & TERMINAL) > 0
+    told = [row["terminated"] for row in table(tmp_path / "run", "episodes")]
+    assert not (truncated & terminal).any()
+    assert truncated.sum() == told.count("0") > 10
+    assert terminal.sum() == told.count("1")
 
 
 class Shifted(gym.ActionWrapper):
