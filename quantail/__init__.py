@@ -9,6 +9,7 @@ if TYPE_CHECKING:
     from quantail.errors import QuantailError
     from quantail.evaluation import Evaluation, evaluate
     from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
+    from quantail.training.progress import progress
     from quantail.training.train import load, resume, train
 
 __version__ = "0.1.0"
@@ -26,6 +27,7 @@ __all__ = [
     "evaluate",
     "load",
     "make",
+    "progress",
     "resume",
     "train",
 ]
@@ -36,6 +38,7 @@ _HOMES = {
     "quantail.errors": ("QuantailError",),
     "quantail.evaluation": ("Evaluation", "evaluate"),
     "quantail.risk": ("CPW", "CVaR", "Neutral", "Norm", "Pow", "Wang"),
+    "quantail.training.progress": ("progress",),
     "quantail.training.train": ("load", "resume", "train"),
 }
 

@@ -12,5 +12,5 @@ def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A short question that names the nearest known word, or nothing when none is near."""
     known = list(known)
     lowered = {name.lower(): name for name in known}
-    near = get_close_matches(word.lower(), lowered, n=1, cutoff=0.5)
+    near = get_close_matches(word.lower(), lowered, n=1, cutoff=0.65)
     return f" Did you mean {lowered[near[0]]!r}?" if near else ""

@@ -100,14 +100,19 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-def compose(preset: str, changes: Mapping[str, Any]) -> Settings:
-    """The effective settings: defaults, then preset, then agent, then the user's own changes."""
-    settings = Settings().with_changes(preset_settings(preset))
-    agent = str(changes.get("agent", settings.agent))
+def compose(preset: str, changes: Mapping[str, Any], base: str = "") -> Settings:
+    """The effective settings: defaults, then preset, then agent, then the user's own changes.
+
+    A TOML file lies over the preset `base`, so that it need only name what it changes.
+    """
+    under = PRESETS[base].settings if base and preset not in PRESETS else {}
+    chosen = {**under, **preset_settings(preset), **changes}
+    agent = str(chosen.get("agent", Settings.agent))
     if agent not in AGENTS:
         known = ", ".join(AGENTS)
         raise QuantailError(f"unknown agent {agent!r}: it takes {known}.{did_you_mean(agent, AGENTS)}")
-    return settings.with_changes({**AGENTS[agent].parts, **changes})
+    parts = {k: v for k, v in AGENTS[agent].parts.items() if k not in changes}
+    return Settings().with_changes({**chosen, **parts})
 
 
 def preset_source(preset: str) -> str:

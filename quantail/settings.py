@@ -103,6 +103,12 @@ class Settings:
                 f"steps {self.steps:,} end before learning begins: "
                 f"raise steps or lower learn_start, which is {self.learn_start:,}."
             )
+        if self.learn_start <= self.n_step * self.envs:
+            raise QuantailError(
+                f"learn_start {self.learn_start} comes before the first n-step return is known: "
+                f"with n_step {self.n_step} and envs {self.envs} it takes more than "
+                f"{self.n_step * self.envs}."
+            )
         if self.replay_capacity // self.envs < self.stack + self.n_step + 1:
             raise QuantailError(
                 f"replay_capacity {self.replay_capacity} leaves {self.replay_capacity // self.envs} "
@@ -236,4 +242,9 @@ def read_toml(path: Path) -> dict[str, Any]:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise QuantailError(f"preset {path} cannot be read: {error}") from error
+    for name, value in values.items():
+        if isinstance(value, dict):
+            raise QuantailError(
+                f"preset {path}: put settings at the top level, not in a table [{name}]."
+            )
     return {name: coerce(name, value) for name, value in values.items()}

@@ -99,7 +99,7 @@ def same_learning(a, b):
         name = f"{file}.safetensors"
         assert (here / name).read_bytes() == (there / name).read_bytes(), name
     states = [json.loads((path / "state.json").read_text()) for path in (here, there)]
-    for key in ("steps", "episodes", "generators", "playing", "scores", "best_steps", "recent"):
+    for key in ("steps", "episodes", "generators", "playing", "means", "values", "best_steps", "recent"):
         assert states[0][key] == states[1][key], key
     assert (a / "checkpoints" / "best").read_bytes() == (b / "checkpoints" / "best").read_bytes()
     return True

@@ -75,6 +75,7 @@ def test_values_from_flags_and_files_take_the_settings_type(name, text, value):
         ("steps", 0, "steps takes a whole number of at least 1"),
         ("steps", "inf", "steps takes a whole number"),
         ("steps", 10, "steps 10 end before learning begins"),
+        ("learn_start", 10, "learn_start 10 comes before the first n-step return"),
         ("steps", 1.5, "steps takes a whole number"),
         ("discount", 1.2, "discount takes a number from 0 to 1"),
         ("discount", float("nan"), "discount takes a number from 0 to 1"),
@@ -105,7 +106,7 @@ def test_every_setting_is_explained():
     assert all(about.help and about.source for about in ABOUT.values())
 
 
-@pytest.mark.parametrize("content", ["steps = ", "stepps = 3", "steps = 'x'"])
+@pytest.mark.parametrize("content", ["steps = ", "stepps = 3", "steps = 'x'", "[run]\nsteps = 3"])
 def test_a_broken_preset_file_is_refused(content, tmp_path):
     file = tmp_path / "own.toml"
     file.write_text(content, encoding="utf-8")

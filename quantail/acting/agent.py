@@ -37,6 +37,7 @@ class Agent:
         actions: ActionSpec,
         env: EnvSource,
         risk: RiskMeasure,
+        checkpoint: int = 0,
     ) -> None:
         self.network = network
         self.settings = settings
@@ -44,6 +45,7 @@ class Agent:
         self.actions = actions
         self.env = env
         self.risk = risk
+        self.checkpoint = checkpoint  # steps of training that the weights have seen, where loaded
 
     def act(
         self, observation: Any, risk: Risk | Sequence[Risk] | None = None

@@ -32,20 +32,23 @@ def run(words: list[str]) -> int:
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk)
     result = evaluate(agent, episodes=episodes, seed=seed, epsilon=epsilon)
     if arguments.json:
-        print(json.dumps(result.to_dict()))
+        print(json.dumps(result.to_dict() | {"run": arguments.run, "checkpoint": agent.checkpoint}))
     else:
-        Console().print(_table(result))
+        Console().print(_table(result, agent.checkpoint), highlight=False, markup=False)
     return 0
 
 
-def _table(result: Evaluation) -> str:
+def _table(result: Evaluation, checkpoint: int) -> str:
     row = result.to_dict()
     return (
         f"{result.env}: {row['mean']:.2f} ± {row['std']:.2f} over {counted(row['episodes'], 'episode')} "
         f"(standard deviation)\n"
         f"  lowest {row['min']:g}, quartiles {row['q25']:g} | {row['median']:g} | {row['q75']:g}, "
         f"highest {row['max']:g}; mean length {result.lengths.mean():.0f} steps\n"
-        f"  risk {result.risk}, ε {result.epsilon:g}, seed {result.seed}"
+        f"  risk of these returns: cvar:0.25 {result.value('cvar:0.25'):g}, "
+        f"cvar:0.1 {result.value('cvar:0.1'):g}\n"
+        f"  played by checkpoint {checkpoint:,} under risk {result.risk}, ε {result.epsilon:g}, "
+        f"seed {result.seed}"
     )
 
 

@@ -1,7 +1,6 @@
 """Argument parsing that answers a mistake with one sentence."""
 
 import argparse
-import re
 from typing import Any, NoReturn
 
 from quantail.errors import QuantailError, did_you_mean
@@ -24,10 +23,8 @@ class Parser(argparse.ArgumentParser):
         """The arguments; an unknown flag is answered with the nearest known one."""
         found, unknown = self.parse_known_args(words)
         if unknown:
-            flags = [flag for flag in self._option_string_actions if flag.startswith("--")]
+            known = [flag[2:] for flag in self._option_string_actions if flag.startswith("--")]
             word = next((word for word in unknown if word.startswith("-")), unknown[0])
-            name = re.split("=", word)[0]
-            raise QuantailError(
-                f"unknown argument {word!r}.{did_you_mean(name, flags)} See `{self.prog} --help`."
-            )
+            guess = did_you_mean(word.partition("=")[0].lstrip("-"), known).replace("'", "'--", 1)
+            raise QuantailError(f"unknown argument {word!r}.{guess} See `{self.prog} --help`.")
         return found

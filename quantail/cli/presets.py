@@ -10,9 +10,10 @@ def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail presets",
         description="The presets there are; with a name, all settings of it as TOML. "
-        "Write them to a file, change it, and train with --preset FILE.toml.",
+        "Write them to a file, change it, and train with --preset FILE.toml. "
+        "A file need only name what it changes: the rest is the preset that fits ENV.",
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a preset, or a .toml file")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="a preset")
     name = parser.parse(words).name
     if name is None:
         rows = [(preset, about.summary) for preset, about in PRESETS.items()]

@@ -24,9 +24,10 @@ USAGE = (
 def run(words: list[str]) -> int:
     # A first look finds ENV and --preset, which decide what the other flags default to.
     plain = [word for word in words if word not in ("-h", "--help")]
-    first = _parser("small").parse(plain)
-    preset = first.preset or default_preset(first.env)
-    arguments = vars(_parser(preset).parse(words))
+    first = _parser("small", "small").parse(plain)
+    fitting = default_preset(first.env)
+    preset = first.preset or fitting
+    arguments = vars(_parser(preset, fitting).parse(words))
     env, out, quiet = arguments.pop("env"), arguments.pop("out"), arguments.pop("quiet")
     arguments.pop("preset")
     changes = {name: value for name, value in arguments.items() if value is not None}
@@ -36,8 +37,8 @@ def run(words: list[str]) -> int:
     return 130 if reporter.stopped else 0
 
 
-def _parser(preset: str) -> Parser:
-    defaults = compose(preset, {})
+def _parser(preset: str, fitting: str) -> Parser:
+    defaults = compose(preset, {}, base=fitting)
     parser = Parser(
         prog="quantail train",
         usage=USAGE,

@@ -20,6 +20,7 @@ from quantail.settings import Settings
 EnvSource = str | Callable[[], Env]
 Kind = Literal["atari", "minatar", "other"]
 
+FUNCTION = "function "  # before the name of an environment that is not an id
 ATARI_ONLY = ("action_repeat", "no_ops", "sticky", "life_loss_ends")
 
 
@@ -44,6 +45,11 @@ def make(source: EnvSource, settings: Settings | None = None, render_mode: str |
 
 def kind_of(source: EnvSource) -> Kind:
     """Which family an environment belongs to; an unknown id is refused."""
+    if isinstance(source, gym.Env):
+        raise QuantailError(
+            "env takes an id or a function that makes an environment, such as lambda: MyEnv(); "
+            f"it got an environment, {type(source.unwrapped).__name__}."
+        )
     if not isinstance(source, str):
         return "other"
     entry = str(_find(source).entry_point)
@@ -62,7 +68,7 @@ def name_of(source: EnvSource) -> str:
     if isinstance(source, str):
         return source
     module = getattr(source, "__module__", "")
-    return f"{module}.{getattr(source, '__qualname__', type(source).__name__)}"
+    return f"{FUNCTION}{module}.{getattr(source, '__qualname__', type(source).__name__)}"
 
 
 def require_fresh(source: EnvSource) -> None:
@@ -86,6 +92,10 @@ def specs_of(env: Adapter) -> tuple[ObservationSpec, ActionSpec]:
 def _find(name: str) -> EnvSpec:
     gym.register_envs(ale_py)
     minatar.register()
+    if name.startswith(FUNCTION):
+        raise QuantailError(
+            f"this run's environment was made by a {name}: pass it again as env=... in Python."
+        )
     module, _, identifier = name.rpartition(":")
     if module:
         _import(module, name)
@@ -94,9 +104,14 @@ def _find(name: str) -> EnvSpec:
         raise QuantailError(
             f"unknown environment {name!r}: it takes the id of a Gymnasium environment, "
             "or module:id for one that a module of yours registers."
-            f"{did_you_mean(identifier, gym.registry)}"
+            f"{_nearest(module, identifier)}"
         )
     return spec
+
+
+def _nearest(module: str, identifier: str) -> str:
+    guess = did_you_mean(identifier, gym.registry)
+    return guess.replace("'", f"'{module}:", 1) if module else guess
 
 
 def _import(module: str, name: str) -> None:
@@ -104,7 +119,8 @@ def _import(module: str, name: str) -> None:
         importlib.import_module(module)
     except Exception as error:
         raise QuantailError(
-            f"environment {name!r}: the module {module!r} cannot be imported ({error})."
+            f"environment {name!r}: the module {module!r} cannot be imported ({error}); "
+            "this folder and PYTHONPATH were searched."
         ) from error
 
 

@@ -13,7 +13,7 @@ from quantail.envs import EnvSource, make, specs_of
 from quantail.envs.adapt import Adapter
 from quantail.envs.make import name_of
 from quantail.errors import QuantailError
-from quantail.risk import midpoints, parse_risk
+from quantail.risk import Neutral, RiskMeasure, midpoints, parse_risk
 
 LANES = 8  # episodes under way at once
 LONGEST = 27_000  # steps after which an episode that does not end is cut
@@ -26,13 +26,25 @@ class Evaluation:
     returns: NDArray[np.float64]  # the raw, undiscounted score of each episode
     lengths: NDArray[np.int64]  # in steps
     env: str
-    risk: str
+    risk: RiskMeasure  # of the policy that played
     epsilon: float
     seed: int
 
     @property
     def mean(self) -> float:
         return float(self.returns.mean())
+
+    def value(self, risk: Risk | None = None) -> float:
+        """The episodes' returns valued by a risk measure, the policy's own unless told.
+
+        This is the risk of whole episodes: CVaR(0.1) is the mean of the worst tenth of them.
+        """
+        measure = self.risk if risk is None else parse_risk(risk)
+        if isinstance(measure, Neutral):
+            return self.mean
+        levels = measure(midpoints(10_000, torch.float64)).numpy()
+        ordered = np.sort(self.returns)
+        return float(ordered[(levels * len(ordered)).astype(int).clip(max=len(ordered) - 1)].mean())
 
     @property
     def std(self) -> float:
@@ -46,11 +58,12 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         return {
             "env": self.env,
-            "risk": self.risk,
+            "risk": str(self.risk),
             "epsilon": self.epsilon,
             "seed": self.seed,
             "episodes": len(self.returns),
             "mean": self.mean,
+            "value": self.value(),
             "std": self.std,
             "min": float(self.returns.min()),
             "q25": self.quantile(0.25),
@@ -72,6 +85,8 @@ def evaluate(
     epsilon: float | None = None,
 ) -> Evaluation:
     """Play whole episodes in `env` (the agent's own unless told); the same seed plays the same ones."""
+    if not isinstance(agent, Agent):
+        raise QuantailError("agent takes what quantail.load or quantail.train returns.")
     if episodes < 1:
         raise QuantailError(f"episodes takes a whole number of at least 1, not {episodes}.")
     source = agent.env if env is None else env
@@ -140,7 +155,7 @@ def play_episodes(
         returns=np.array([play.score for play in counted]),
         lengths=np.array([play.length for play in counted]),
         env=lanes[0].name,
-        risk=str(measure),
+        risk=measure,
         epsilon=epsilon,
         seed=seed,
     )

@@ -1,6 +1,7 @@
 """The live view of a run on a terminal, and plain lines where there is none."""
 
 import math
+import sys
 import time
 from collections.abc import Iterator
 from contextlib import contextmanager
@@ -13,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from quantail.evaluation import Evaluation
+from quantail.risk import Neutral
 from quantail.training.reporter import Reporter, Status, Summary
 
 REDRAW = 0.1  # seconds
@@ -44,6 +46,8 @@ class TerminalReporter(Reporter):
             return
         label = "random play" if policy == "random" else f"step {steps:,}"
         mark = "  best so far" if best else ""
+        if not isinstance(evaluation.risk, Neutral):
+            mark = f"  {evaluation.risk} {evaluation.value():.2f}{mark}"
         self.console.print(
             f"  {label:>14}  mean return {evaluation.mean:8.2f}  "
             f"({counted(len(evaluation.returns), 'episode')}, "
@@ -125,7 +129,7 @@ class LiveReporter(TerminalReporter):
             "evaluating…" if self._evaluating else f"{rate:,.0f} steps/s" if rate else "–",
             f"{duration(left)} left",
             f"recent return {_number(s.recent_return)}",
-            f"best {_number(s.best_score)}",
+            f"best {_number(s.best_value)}",
             f"loss {_number(s.loss, 4)}",
             f"ε {s.epsilon:.3f}",
         )
@@ -158,6 +162,11 @@ class _Rate:
         return (last - first) / (end - begin)
 
 
+def progress() -> TerminalReporter:
+    """A reporter that shows on stderr what the command line shows."""
+    return reporter_for(sys.stderr, quiet=False)
+
+
 def reporter_for(stream: TextIO, *, quiet: bool) -> TerminalReporter:
     """A live view where the stream is a terminal, plain lines where it is not."""
     console = _QuietPipeConsole(file=stream, markup=False)
@@ -185,13 +194,19 @@ def summary_lines(s: Summary) -> list[str]:
         lines.append(f"stopped by {how} at step {s.steps:,} of {s.total_steps:,}; all is saved")
     else:
         lines.append(f"done: {s.steps:,} steps ({s.frames:,} frames), {s.updates:,} updates")
-    if not math.isnan(s.final_score):
+    if "final" in s.means:
         lines.append(
-            f"score   {s.random_score:.2f} at random → {s.final_score:.2f} learned "
+            f"score   {s.means['random']:.2f} at random → {s.means['final']:.2f} learned "
             "(mean raw return of whole episodes)"
         )
+        if s.risk != "neutral":
+            lines.append(
+                f"risk    {s.values['random']:.2f} at random → {s.values['final']:.2f} learned "
+                f"(the same returns under {s.risk})"
+            )
+    if "best" in s.values:
         lines.append(
-            f"best    {s.best_score:.2f} at step {s.best_steps:,}: "
+            f"best    {s.values['best']:.2f} at step {s.best_steps:,}: "
             f"{s.run / 'checkpoints' / f'{s.best_steps:09d}'}"
         )
     lines.append(f"time    {duration(total)}: {shares}")
@@ -200,7 +215,8 @@ def summary_lines(s: Summary) -> list[str]:
         lines.append(f"  quantail resume {s.run}")
     else:
         lines.append(f"  quantail eval {s.run} --episodes 100")
-        lines.append(f"  quantail eval {s.run} --risk cvar:0.25")
+        other = "neutral" if s.risk != "neutral" else "cvar:0.25"
+        lines.append(f"  quantail eval {s.run} --risk {other}")
         lines.append(f"  quantail resume {s.run} --steps {2 * s.total_steps}")
     return lines
 

@@ -16,7 +16,7 @@ class Status:
     epsilon: float
     loss: float
     recent_return: float
-    best_score: float
+    best_value: float
 
 
 @dataclass(frozen=True)
@@ -27,9 +27,9 @@ class Summary:
     steps: int
     total_steps: int
     frames: int
-    random_score: float
-    final_score: float
-    best_score: float
+    risk: str
+    means: dict[str, float]  # mean return of the "random", "final" and "best" policy
+    values: dict[str, float]  # the same returns, valued by the run's own risk measure
     best_steps: int
     seconds: dict[str, float]
     updates: int

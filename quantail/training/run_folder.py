@@ -155,7 +155,7 @@ def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
 
 def default_folder(env: str, agent: str, seed: int) -> Path:
     """A free name below `runs/`."""
-    plain = re.sub(r"-v\d+$", "", env.rpartition(":")[2])
+    plain = re.sub(r"-v\d+$", "", env.rpartition(":")[2].removeprefix("function "))
     slug = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
     base = Path("runs") / f"{slug}-{agent}-s{seed}"
     path, number = base, 1

@@ -31,6 +31,7 @@ EVALUATIONS = (
     "seed",
     "episodes",
     "mean",
+    "value",
     "std",
     "min",
     "q25",

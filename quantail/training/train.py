@@ -38,11 +38,13 @@ def train(
     `env` is the id of a Gymnasium environment or a function that makes one. `agent` and `risk` default
     to "iqn" and "neutral". `preset` is a name, the path of a TOML file, or by default what fits the
     environment. Any other setting goes by its name: `steps=200_000, seed=1, envs=8, kappa=0.5`.
+    `reporter=quantail.progress()` shows what the command line shows.
     """
-    preset = preset or default_preset(env)
+    fitting = default_preset(env)
+    preset = preset or fitting
     named = {"agent": agent, "risk": None if risk is None else str(parse_risk(risk))}
     changes = settings | {name: value for name, value in named.items() if value is not None}
-    chosen = compose(preset, changes)
+    chosen = compose(preset, changes, base=fitting)
     measure = parse_risk(chosen.risk if risk is None else risk)
     require_fresh(env)
     observation, actions = _specs(env, chosen)
@@ -136,6 +138,7 @@ def load(
         info.actions,
         info.env,
         parse_risk(info.settings.risk if risk is None else risk),
+        found.state["steps"],
     )
 
 

@@ -86,7 +86,9 @@ class Trainer:
         self.recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
         self.last_loss = math.nan
         self.done_at = {"log": 0, "evaluation": -1, "checkpoint": 0}
-        self.scores: dict[str, float] = {}  # random, final, best
+        # Mean and value under the run's risk of the policies "random", "final" and "best".
+        self.means: dict[str, float] = {}
+        self.values: dict[str, float] = {}
         self.best_steps = 0
 
     # The loop
@@ -99,6 +101,7 @@ class Trainer:
         if not self.actor.episodes:
             self.actor.start()
         self.reporter.started(self._status())
+        self._warn_of_n_step()
         try:
             with self.signals:
                 while True:
@@ -113,6 +116,14 @@ class Trainer:
                 env.close()
         self.signals.end_as_asked()
         return self.agent
+
+    def _warn_of_n_step(self) -> None:
+        s = self.settings
+        if s.n_step > 1 and s.risk != "neutral":
+            self.reporter.warned(
+                f"with n_step {s.n_step} the first rewards of a target are the exploring policy's, "
+                f"so the learned law is not that of the policy under {s.risk}; n_step 1 makes it so."
+            )
 
     def _step(self) -> None:
         """One decision in every environment, and the updates that fall due."""
@@ -252,16 +263,16 @@ class Trainer:
         frames = self.steps * s.action_repeat
         self.tables["evaluations"].add({**row, "steps": self.steps, "frames": frames, "policy": policy})
         if self.tensorboard:
-            shown = {key: row[key] for key in ("mean", "min", "median", "max")}
+            shown = {key: row[key] for key in ("mean", "value", "min", "median", "max")}
             self.tensorboard.add(self.steps, "evaluation", shown)
         self.done_at["evaluation"] = self.steps
-        best = bool(self.steps) and result.mean > self.scores.get("best", -math.inf)
-        if self.steps:
-            self.scores["final"] = result.mean
-            if best:
-                self.scores["best"], self.best_steps = result.mean, self.steps
-        else:
-            self.scores["random"] = result.mean
+        # By the run's own measure: the best of a careful run is not its most reckless moment.
+        best = bool(self.steps) and result.value() >= self.values.get("best", -math.inf)
+        roles = ["final", "best"] if best else ["final"]
+        for role in roles if self.steps else ["random"]:
+            self.means[role], self.values[role] = result.mean, result.value()
+        if best:
+            self.best_steps = self.steps
         self.reporter.evaluated(self.steps, policy, result, best)
         if result.lengths.max() >= LONGEST:
             self.reporter.warned(
@@ -281,9 +292,9 @@ class Trainer:
                 steps=self.steps,
                 total_steps=self.settings.steps,
                 frames=self.steps * self.settings.action_repeat,
-                random_score=self.scores.get("random", math.nan),
-                final_score=self.scores.get("final", math.nan),
-                best_score=self.scores.get("best", math.nan),
+                risk=self.settings.risk,
+                means=dict(self.means),
+                values=dict(self.values),
                 best_steps=self.best_steps,
                 seconds=dict(self.clock.seconds),
                 updates=self.learner.updates,
@@ -324,7 +335,8 @@ class Trainer:
         self.steps, self.episodes = state["steps"], state["episodes"]
         self.recent.extend((score, length) for score, length in state["recent"])
         self.last_loss = math.nan if state["last_loss"] is None else state["last_loss"]
-        self.done_at, self.scores = dict(state["done_at"]), dict(state["scores"])
+        self.done_at = dict(state["done_at"])
+        self.means, self.values = dict(state["means"]), dict(state["values"])
         self._saved = dict(self.done_at)
         self.best_steps = state["best_steps"]
         self.clock.seconds |= state["seconds"]
@@ -353,7 +365,8 @@ class Trainer:
         else:
             self.checkpoints.forget_best()
             self.best_steps = 0
-            self.scores.pop("best", None)
+            self.means.pop("best", None)
+            self.values.pop("best", None)
 
     def _restore_episodes(self, playing: list[dict[str, Any]], observations: Any) -> None:
         self.actor.episodes = [Episode(**episode) for episode in playing]
@@ -374,7 +387,8 @@ class Trainer:
             "recent": list(self.recent),
             "last_loss": None if math.isnan(self.last_loss) else self.last_loss,
             "done_at": self.done_at,
-            "scores": self.scores,
+            "means": self.means,
+            "values": self.values,
             "best_steps": self.best_steps,
             "seconds": self.clock.seconds,
             "logged_seconds": self._logged_seconds,
@@ -395,5 +409,5 @@ class Trainer:
             epsilon=self.epsilon,
             loss=self.last_loss,
             recent_return=sum(scores) / len(scores) if scores else math.nan,
-            best_score=self.scores.get("best", math.nan),
+            best_value=self.values.get("best", math.nan),
         )

@@ -49,7 +49,7 @@ def _draw_curve(axes: Axes, folder: RunFolder) -> None:
     random = column("mean", "random").mean()
     axes.axhline(random, color="0.5", ls=":")
     axes.annotate("random play", (steps[-1], random), ha="right", va="bottom", color="0.4")
-    axes.set_ylim(bottom=min(0.0, float(column("min").min())))
+    axes.set_ylim(bottom=min(0.0, random, float(column("q25").min())))
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     axes.set_xlabel("steps (decisions of the agent)")
     axes.set_ylabel("raw return of an episode")

@@ -48,6 +48,7 @@ def test_eval_prints_a_score_or_json_and_repeats_itself(trained, capsys):
         answers.append(json.loads(capsys.readouterr().out))
     assert answers[0] == answers[1]
     assert answers[0]["risk"] == "cvar:0.1"
+    assert answers[0]["checkpoint"] == 120
     assert len(answers[0]["returns"]) == 5
 
 
@@ -79,12 +80,13 @@ def test_a_preset_printed_to_a_file_trains_with_the_same_settings(tmp_path, caps
         file.write_text(capsys.readouterr().out, encoding="utf-8")
         assert compose(str(file), {}) == compose(name, {})
     own = tmp_path / "own.toml"
-    own.write_text("head_size = 16\nsteps = 30\nlearn_start = 10\nmlp_sizes = [8]\n", encoding="utf-8")
+    own.write_text("head_size = 16\nsteps = 30\nlearn_start = 20\nmlp_sizes = [8]\n", encoding="utf-8")
     run = tmp_path / "run"
     words = ("--quiet", "--replay-capacity", 100, "--evaluation-episodes", 1)
     assert command("train", "CartPole-v1", "--preset", own, "--out", run, *words) == 0
     told = json.loads((run / "run.json").read_text())
     assert (told["preset"], told["settings"]["head_size"]) == (str(own), 16)
+    assert told["settings"]["target_every"] == 500  # what the file does not name is the fitting preset's
 
 
 def test_lists_name_what_there_is(capsys):
@@ -110,6 +112,8 @@ def test_doctor_finds_all_that_is_needed(capsys):
         (["train", "CartPole-v1", "--risk", "cvar:2"], "above 0 and at most 1"),
         (["train", "CartPole-v1", "--lerning-rate", "1"], "Did you mean '--learning-rate'"),
         (["train", "CartPole-v1", "--learn", "1"], "unknown argument '--learn'"),
+        (["train", "CartPole-v1", "--lr", "1"], "unknown argument '--lr'. See"),
+        (["train", "gymnasium.envs:CartPol-v1"], "Did you mean 'gymnasium.envs:CartPole-v1'"),
         (["train", "CartPole-v1", "--batch-size", "1.5"], "batch_size takes a whole number"),
         (["train", "CartPole-v1", "--preset", "smol"], "Did you mean 'small'"),
         (["train", "CartPole-v1", "--steps"], "expected one argument"),

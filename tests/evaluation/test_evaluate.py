@@ -6,11 +6,11 @@ import quantail
 from quantail.acting.agent import Agent
 from quantail.envs import make, specs_of
 from quantail.errors import QuantailError
-from quantail.evaluation import evaluate, play_episodes
+from quantail.evaluation import Evaluation, evaluate, play_episodes
 from quantail.networks import build_network
 from quantail.observations import ActionSpec
 from quantail.recipes import compose
-from quantail.risk import Neutral
+from quantail.risk import CVaR, Neutral
 
 
 def agent(env="CartPole-v1", preset="small", **changes):
@@ -70,13 +70,27 @@ def test_scores_are_raw_whole_games_though_learning_clips_and_ends_lives():
 
 
 def test_the_risk_of_an_evaluation_is_the_one_asked_for():
-    assert evaluate(agent(), episodes=2, risk="cvar:0.25").risk == "cvar:0.25"
-    assert evaluate(agent(), episodes=2).risk == "neutral"
+    assert evaluate(agent(), episodes=2, risk="cvar:0.25").risk == CVaR(0.25)
+    assert evaluate(agent(), episodes=2).risk == Neutral()
+
+
+def test_returns_are_valued_by_a_measure_as_their_empirical_law_is():
+    returns = np.random.default_rng(0).permutation(np.arange(40.0))
+    result = Evaluation(returns, np.ones(40, int), "X-v0", CVaR(0.1), 0.0, 0)
+    assert result.value() == pytest.approx((0 + 1 + 2 + 3) / 4)
+    assert result.value("neutral") == result.mean == 19.5
+    assert result.value("cvar:1") == pytest.approx(19.5)
+    assert result.value("pow:-2") < 19.5 < result.value("pow:2")
+    assert result.to_dict()["value"] == result.value()
 
 
 def test_an_agent_for_another_environment_is_refused():
     with pytest.raises(QuantailError, match="was trained on CartPole-v1"):
         evaluate(agent(), "Acrobot-v1", episodes=1)
+    with pytest.raises(QuantailError, match="agent takes what"):
+        evaluate("runs/one", episodes=1)
+    with pytest.raises(QuantailError, match="lambda: MyEnv"):
+        evaluate(agent(), gym.make("CartPole-v1"), episodes=1)
     with pytest.raises(QuantailError, match="episodes takes"):
         quantail.evaluate(agent(), episodes=0)
 

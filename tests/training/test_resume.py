@@ -271,7 +271,7 @@ class Forgetful(gym.Env):
 def test_an_environment_that_does_not_replay_is_told_and_its_episode_is_cut(tmp_path):
     settings = TINY | {"mlp_sizes": [8], "steps": 100, "max_episode_steps": 1000}
     q.train(Forgetful, out=tmp_path / "run", **settings)
-    with pytest.raises(q.QuantailError, match="unknown environment"):
+    with pytest.raises(q.QuantailError, match="pass it again as env="):
         q.resume(tmp_path / "run", steps=150)
     heard = Listening()
     q.resume(tmp_path / "run", steps=150, env=Forgetful, reporter=heard)
