@@ -65,9 +65,11 @@ class Checkpoints:
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
-        # A save that was killed between its two renames left the old one aside.
-        for old in folder.glob(".*.old"):
-            final = folder / old.name.removeprefix(".").removesuffix(".old")
+
+    def repair(self) -> None:
+        """Bring back what a save that was killed between its two renames had put aside."""
+        for old in self.folder.glob(".*.old"):
+            final = self.folder / old.name.removeprefix(".").removesuffix(".old")
             if not final.exists():
                 old.rename(final)
 

@@ -17,7 +17,7 @@ from quantail.replay.memory import human_bytes
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.settings import Settings
 from quantail.training.allocator import keep_large_blocks
-from quantail.training.checkpoints import Checkpoints
+from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.reporter import Reporter
 from quantail.training.run_folder import RunFolder, RunInfo, default_folder
 from quantail.training.trainer import Trainer
@@ -73,32 +73,22 @@ def resume(
 
     A run whose environment or risk was a function of yours needs it again.
     """
+    if checkpoint == "best":
+        raise QuantailError("checkpoint best serves to act: resume takes last or previous.")
     folder = RunFolder(run)
     info = folder.read()
     if steps is not None:
         longer = info.settings.with_changes({"steps": steps})
         info = RunInfo(**{**vars(info), "settings": longer})
-    if checkpoint == "best":
-        raise QuantailError("checkpoint best serves to act: resume takes last or previous.")
-    checkpoints = Checkpoints(folder.checkpoints)
-    # A run that was killed before it saved begins again, with the same seed and so the same result.
-    found = checkpoints.read(checkpoint) if checkpoints.names() else None
-    done = found.state["steps"] if found else 0
-    evaluated = found.state["done_at"]["evaluation"] if found else -1
-    if done >= info.settings.steps and evaluated >= done:
-        raise QuantailError(
-            f"{folder.path} has done its {done:,} steps: give a larger total with --steps."
-        )
     measure = parse_risk(info.settings.risk if risk is None else risk)
     if str(measure) != info.settings.risk:
         raise QuantailError(f"{folder.path} is trained with risk {info.settings.risk}, not {measure}.")
     source = info.env if env is None else env
     if _specs(source, info.settings) != (info.observation, info.actions):
         raise QuantailError(f"{name_of(source)} is not the environment of {folder.path}, {info.env}.")
+    reporter = reporter or Reporter()
     with folder.held():
-        if found is None:
-            folder.clear_tables()
-        reporter = reporter or Reporter()
+        found = _found(folder, checkpoint, info.settings.steps)
         _open(folder, info, reporter)
         trainer = _trainer(folder, info, source, measure, reporter)
         if found is not None:
@@ -106,6 +96,22 @@ def resume(
         if steps is not None:
             folder.extend(steps)
         return trainer.run()
+
+
+def _found(folder: RunFolder, which: str, steps: int) -> Checkpoint | None:
+    """The checkpoint to go on from; None where the run was killed before it saved, and begins again."""
+    checkpoints = Checkpoints(folder.checkpoints)
+    checkpoints.repair()
+    if not checkpoints.names():
+        folder.clear_tables()
+        return None
+    found = checkpoints.read(which)
+    done, evaluated = found.state["steps"], found.state["done_at"]["evaluation"]
+    if done >= steps and evaluated >= done:
+        raise QuantailError(
+            f"{folder.path} has done its {done:,} steps: give a larger total with --steps."
+        )
+    return found
 
 
 def load(
@@ -167,6 +173,12 @@ def _open(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
     needed = ReplayStore.bytes_needed(info.observation, info.settings.replay_capacity)
     reporter.opening(opening_lines(folder, info, pick_device(info.settings.device), needed))
     require_memory(needed)
+    n_step, risk = info.settings.n_step, info.settings.risk
+    if n_step > 1 and risk != "neutral":
+        reporter.warned(
+            f"with n_step {n_step} the first rewards of a target are the exploring policy's, "
+            f"so the learned law is not that of the policy under {risk}; n_step 1 makes it so."
+        )
 
 
 def _trainer(

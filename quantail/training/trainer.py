@@ -101,7 +101,6 @@ class Trainer:
         if not self.actor.episodes:
             self.actor.start()
         self.reporter.started(self._status())
-        self._warn_of_n_step()
         try:
             with self.signals:
                 while True:
@@ -116,14 +115,6 @@ class Trainer:
                 env.close()
         self.signals.end_as_asked()
         return self.agent
-
-    def _warn_of_n_step(self) -> None:
-        s = self.settings
-        if s.n_step > 1 and s.risk != "neutral":
-            self.reporter.warned(
-                f"with n_step {s.n_step} the first rewards of a target are the exploring policy's, "
-                f"so the learned law is not that of the policy under {s.risk}; n_step 1 makes it so."
-            )
 
     def _step(self) -> None:
         """One decision in every environment, and the updates that fall due."""

@@ -168,7 +168,7 @@ class Exploding(gym.Env):
 
     def step(self, action):
         Exploding.steps += 1
-        return np.zeros(2, np.float32), 3e38 if Exploding.steps > 400 else 1.0, False, False, {}
+        return np.zeros(2, np.float32), 1.5e38 if Exploding.steps > 400 else 1.0, False, False, {}
 
 
 def test_a_diverged_run_stops_with_its_cause_and_keeps_the_last_good_checkpoint(tmp_path):
