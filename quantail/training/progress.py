@@ -194,21 +194,21 @@ def summary_lines(s: Summary) -> list[str]:
         lines.append(f"stopped by {how} at step {s.steps:,} of {s.total_steps:,}; all is saved")
     else:
         lines.append(f"done: {s.steps:,} steps ({s.frames:,} frames), {s.updates:,} updates")
-    if "final" in s.means:
+    means, values = s.scores.means, s.scores.values
+    if "final" in means:
         lines.append(
-            f"score   {s.means['random']:.2f} at random → {s.means['final']:.2f} learned "
+            f"score   {means['random']:.2f} at random → {means['final']:.2f} learned "
             "(mean raw return of whole episodes)"
         )
         if s.risk != "neutral":
             lines.append(
-                f"risk    {s.values['random']:.2f} at random → {s.values['final']:.2f} learned "
+                f"risk    {values['random']:.2f} at random → {values['final']:.2f} learned "
                 f"(the same returns under {s.risk})"
             )
-    if "best" in s.values:
-        lines.append(
-            f"best    {s.values['best']:.2f} at step {s.best_steps:,}: "
-            f"{s.run / 'checkpoints' / f'{s.best_steps:09d}'}"
-        )
+    if "best" in values:
+        steps = s.scores.best_steps
+        folder = s.run / "checkpoints" / f"{steps:09d}"
+        lines.append(f"best    {values['best']:.2f} at step {steps:,}: {folder}")
     lines.append(f"time    {duration(total)}: {shares}")
     lines.append("next")
     if s.stopped_by:

@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from pathlib import Path
 
 from quantail.evaluation import Evaluation
+from quantail.training.scores import Scores
 
 
 @dataclass(frozen=True)
@@ -28,9 +29,7 @@ class Summary:
     total_steps: int
     frames: int
     risk: str
-    means: dict[str, float]  # mean return of the "random", "final" and "best" policy
-    values: dict[str, float]  # the same returns, valued by the run's own risk measure
-    best_steps: int
+    scores: Scores
     seconds: dict[str, float]
     updates: int
     stopped_by: str  # "" where the run came to its end

@@ -23,6 +23,7 @@ from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.clock import Clock
 from quantail.training.reporter import Reporter, Status, Summary
 from quantail.training.run_folder import RunFolder, RunInfo
+from quantail.training.scores import Scores
 from quantail.training.signals import StopSignals
 from quantail.training.sinks import TensorBoard
 
@@ -86,10 +87,7 @@ class Trainer:
         self.recent: deque[tuple[float, int]] = deque(maxlen=RECENT)
         self.last_loss = math.nan
         self.done_at = {"log": 0, "evaluation": -1, "checkpoint": 0}
-        # Mean and value under the run's risk of the policies "random", "final" and "best".
-        self.means: dict[str, float] = {}
-        self.values: dict[str, float] = {}
-        self.best_steps = 0
+        self.scores = Scores()
 
     # The loop
 
@@ -257,13 +255,7 @@ class Trainer:
             shown = {key: row[key] for key in ("mean", "value", "min", "median", "max")}
             self.tensorboard.add(self.steps, "evaluation", shown)
         self.done_at["evaluation"] = self.steps
-        # By the run's own measure: the best of a careful run is not its most reckless moment.
-        best = bool(self.steps) and result.value() >= self.values.get("best", -math.inf)
-        roles = ["final", "best"] if best else ["final"]
-        for role in roles if self.steps else ["random"]:
-            self.means[role], self.values[role] = result.mean, result.value()
-        if best:
-            self.best_steps = self.steps
+        best = self.scores.take(self.steps, result)
         self.reporter.evaluated(self.steps, policy, result, best)
         if result.lengths.max() >= LONGEST:
             self.reporter.warned(
@@ -284,9 +276,7 @@ class Trainer:
                 total_steps=self.settings.steps,
                 frames=self.steps * self.settings.action_repeat,
                 risk=self.settings.risk,
-                means=dict(self.means),
-                values=dict(self.values),
-                best_steps=self.best_steps,
+                scores=self.scores,
                 seconds=dict(self.clock.seconds),
                 updates=self.learner.updates,
                 stopped_by=self.signals.name,
@@ -309,8 +299,8 @@ class Trainer:
             }
             name = self.checkpoints.save(self.steps, files, self._state(segments))
             self._saved = dict(self.done_at)
-            best = f"{self.best_steps:09d}"
-            if self.best_steps == self.steps and self.steps:
+            best = f"{self.scores.best_steps:09d}"
+            if self.scores.best_steps == self.steps and self.steps:
                 self.checkpoints.mark_best(name)
             resumable = {name, self._last}
             self._last = name
@@ -327,9 +317,8 @@ class Trainer:
         self.recent.extend((score, length) for score, length in state["recent"])
         self.last_loss = math.nan if state["last_loss"] is None else state["last_loss"]
         self.done_at = dict(state["done_at"])
-        self.means, self.values = dict(state["means"]), dict(state["values"])
         self._saved = dict(self.done_at)
-        self.best_steps = state["best_steps"]
+        self.scores = Scores(**state["scores"])
         self.clock.seconds |= state["seconds"]
         self._logged_seconds = state["logged_seconds"]
         self.learner.online.load_state_dict(
@@ -350,14 +339,12 @@ class Trainer:
                 self.reporter.warned(f"{table.path} has lost rows since the checkpoint was written.")
 
     def _restore_best(self) -> None:
-        name = f"{self.best_steps:09d}"
+        name = f"{self.scores.best_steps:09d}"
         if name in self.checkpoints.names():
             self.checkpoints.mark_best(name)
         else:
             self.checkpoints.forget_best()
-            self.best_steps = 0
-            self.means.pop("best", None)
-            self.values.pop("best", None)
+            self.scores.forget_best()
 
     def _restore_episodes(self, playing: list[dict[str, Any]], observations: Any) -> None:
         self.actor.episodes = [Episode(**episode) for episode in playing]
@@ -378,9 +365,7 @@ class Trainer:
             "recent": list(self.recent),
             "last_loss": None if math.isnan(self.last_loss) else self.last_loss,
             "done_at": self.done_at,
-            "means": self.means,
-            "values": self.values,
-            "best_steps": self.best_steps,
+            "scores": asdict(self.scores),
             "seconds": self.clock.seconds,
             "logged_seconds": self._logged_seconds,
             "tables": {name: table.size() for name, table in self.tables.items()},
@@ -400,5 +385,5 @@ class Trainer:
             epsilon=self.epsilon,
             loss=self.last_loss,
             recent_return=sum(scores) / len(scores) if scores else math.nan,
-            best_value=self.values.get("best", math.nan),
+            best_value=self.scores.values.get("best", math.nan),
         )

@@ -1,6 +1,7 @@
 import gymnasium as gym
 import numpy as np
 import pytest
+from runs import ShiftedCartPole
 
 import quantail
 from quantail.acting.agent import Agent
@@ -102,18 +103,9 @@ def test_a_chance_outside_zero_to_one_is_refused(epsilon):
 
 
 def test_actions_that_do_not_start_at_zero_reach_the_environment_as_its_own():
-    class Shifted(gym.ActionWrapper):
-        def __init__(self):
-            super().__init__(gym.make("CartPole-v1"))
-            self.action_space = gym.spaces.Discrete(2, start=5)
-
-        def action(self, action):
-            assert action in (5, 6)
-            return action - 5
-
     mine = agent()
     mine.actions = ActionSpec(2, 5)
-    shifted = evaluate(mine, Shifted, episodes=4, epsilon=0.2)
+    shifted = evaluate(mine, ShiftedCartPole, episodes=4, epsilon=0.2)
     assert shifted.returns.tolist() == evaluate(agent(), episodes=4, epsilon=0.2).returns.tolist()
 
 

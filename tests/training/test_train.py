@@ -5,7 +5,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from runs import QUICK, TINY, rows
+from runs import QUICK, TINY, ShiftedCartPole, rows
 from safetensors.numpy import load_file
 
 import quantail as q
@@ -78,9 +78,10 @@ def test_the_run_says_what_it_is(run):
 def test_the_summary_has_the_score_before_and_after_and_where_time_went(run):
     _, _, recorder = run
     summary = recorder.summary
-    assert 8 < summary.means["random"] < 60
-    assert summary.means == summary.values  # the run is neutral
-    assert summary.values["best"] >= summary.values["final"] > 0
+    scores = summary.scores
+    assert 8 < scores.means["random"] < 60
+    assert scores.means == scores.values  # the run is neutral
+    assert scores.values["best"] >= scores.values["final"] > 0
     assert set(summary.seconds) >= {"acting", "environment", "replay", "learning"}
     assert all(summary.seconds[phase] > 0 for phase in ("acting", "environment", "replay", "learning"))
 
@@ -262,23 +263,11 @@ def test_a_time_limit_cuts_an_episode_and_never_ends_its_bootstrap(tmp_path):
     assert terminal.sum() == told.count("1")
 
 
-class Shifted(gym.ActionWrapper):
-    """CartPole with actions 5 and 6."""
-
-    def __init__(self):
-        super().__init__(gym.make("CartPole-v1"))
-        self.action_space = gym.spaces.Discrete(2, start=5)
-
-    def action(self, action):
-        assert action in (5, 6)
-        return action - 5
-
-
 def test_actions_that_do_not_start_at_zero_are_trained_on_acted_and_resumed(tmp_path):
     settings = QUICK["CartPole-v1"]
     q.train("CartPole-v1", out=tmp_path / "plain", steps=150, **settings)
-    agent = q.train(Shifted, out=tmp_path / "shifted", steps=100, **settings)
-    q.resume(tmp_path / "shifted", steps=150, env=Shifted)
+    agent = q.train(ShiftedCartPole, out=tmp_path / "shifted", steps=100, **settings)
+    q.resume(tmp_path / "shifted", steps=150, env=ShiftedCartPole)
     weights = "checkpoints/000000150/agent.safetensors"
     assert (tmp_path / "plain" / weights).read_bytes() == (tmp_path / "shifted" / weights).read_bytes()
     assert agent.act(np.zeros((2, 4))) in (5, 6)
