@@ -42,8 +42,8 @@ class Evaluation:
         measure = self.risk if risk is None else parse_risk(risk)
         if isinstance(measure, Neutral):
             return self.mean
-        levels = measure(midpoints(10_000, torch.float64)).numpy()
         ordered = np.sort(self.returns)
+        levels = measure(midpoints(1000 * len(ordered), torch.float64)).numpy()
         return float(ordered[(levels * len(ordered)).astype(int).clip(max=len(ordered) - 1)].mean())
 
     @property
