@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 from quantail.acting.agent import Agent, Risk
 from quantail.envs import EnvSource, make, specs_of
 from quantail.envs.adapt import Adapter
-from quantail.envs.make import name_of
+from quantail.envs.make import name_of, require_fresh
 from quantail.errors import QuantailError
 from quantail.risk import Neutral, RiskMeasure, midpoints, parse_risk
 
@@ -91,6 +91,7 @@ def evaluate(
         raise QuantailError(f"episodes takes a whole number of at least 1, not {episodes}.")
     source = agent.env if env is None else env
     lanes = [make(source, agent.settings) for _ in range(min(LANES, episodes))]
+    require_fresh(source)
     try:
         return play_episodes(agent, lanes, seed=seed, episodes=episodes, risk=risk, epsilon=epsilon)
     finally:

@@ -19,6 +19,7 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
+from quantail.envs.make import FUNCTION
 from quantail.errors import QuantailError
 from quantail.files import read_json, write_json
 from quantail.observations import ActionSpec, ObservationSpec
@@ -155,7 +156,7 @@ def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
 
 def default_folder(env: str, agent: str, seed: int) -> Path:
     """A free name below `runs/`."""
-    plain = re.sub(r"-v\d+$", "", env.rpartition(":")[2].removeprefix("function "))
+    plain = re.sub(r"-v\d+$", "", env.rpartition(":")[2].removeprefix(FUNCTION))
     slug = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
     base = Path("runs") / f"{slug}-{agent}-s{seed}"
     path, number = base, 1

@@ -46,8 +46,8 @@ def train(
     changes = settings | {name: value for name, value in named.items() if value is not None}
     chosen = compose(preset, changes, base=fitting)
     measure = parse_risk(chosen.risk if risk is None else risk)
-    require_fresh(env)
     observation, actions = _specs(env, chosen)
+    require_fresh(env)
     build_network(chosen, observation, actions.count)  # what does not fit is refused before the run is
     threads = chosen.threads or torch.get_num_threads()
     info = RunInfo(name_of(env), preset, chosen, observation, actions, threads)

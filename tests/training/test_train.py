@@ -157,6 +157,22 @@ def test_bad_input_leaves_no_folder_behind(tmp_path):
     assert not (tmp_path / "run").exists()
 
 
+def test_a_function_that_makes_no_new_environment_is_refused_in_one_sentence(tmp_path):
+    shared = gym.make("CartPole-v1")
+    cases = (
+        (lambda: 3, "not a Gymnasium"),
+        (lambda: 1 / 0, "cannot be made"),
+        (lambda: shared, "at each call"),
+    )
+    for wrong, says in cases:
+        with pytest.raises(QuantailError, match=says):
+            q.train(wrong, out=tmp_path / "run")
+    agent = q.train("CartPole-v1", out=tmp_path / "right", steps=60, **TINY)
+    with pytest.raises(QuantailError, match="at each call"):
+        q.evaluate(agent, lambda: shared, episodes=2)
+    assert not (tmp_path / "run").exists()
+
+
 class Exploding(gym.Env):
     """Pays, from some step on, so much that a sum of losses is more than a float32 can hold."""
 
