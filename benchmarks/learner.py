@@ -29,7 +29,9 @@ def real_batch(size: int) -> Batch:
     observations = [env.reset(seed=0)[0]]
     observations += [env.step(int(action))[0] for action in actions]
     frames = torch.from_numpy(np.stack(observations))
-    return Batch(frames[:-1], actions, torch.zeros(size), torch.full((size,), 0.99), frames[1:])
+    return Batch(
+        frames[:-1], actions, torch.zeros(size), torch.full((size,), 0.99), frames[1:], torch.ones(size)
+    )
 
 
 def bare_products(batch: int, n: int, n_target: int, k: int) -> Callable[[], None]:
@@ -64,7 +66,14 @@ def main() -> None:
     settings = compose("atari-paper", {})
     observation, actions = specs_of(make("ALE/Breakout-v5"))
     network = build_network(settings, observation, actions.count)
-    learner = Learner(network, settings, Neutral(), np.random.default_rng(0), torch.device("cpu"))
+    learner = Learner(
+        network,
+        settings,
+        Neutral(),
+        np.random.default_rng(0),
+        np.random.default_rng(1),
+        torch.device("cpu"),
+    )
     batch = real_batch(settings.batch_size)
     s = settings
     bare = bare_products(s.batch_size, s.online_samples, s.target_samples, s.policy_samples)

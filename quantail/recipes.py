@@ -1,6 +1,7 @@
 """The named agents, and the presets that fit them to a kind of environment.
 
-A run's settings are the defaults, changed by the preset, changed by the agent, changed by the user.
+An agent is not a class: it is the parts that it names. A run's settings are the defaults, changed by
+the preset, changed by the agent (its parts, and what it needs on that preset), changed by the user.
 """
 
 from collections.abc import Mapping
@@ -9,16 +10,22 @@ from pathlib import Path
 from typing import Any
 
 from quantail.errors import QuantailError, did_you_mean
-from quantail.settings import Settings, read_toml
+from quantail.settings import ABOUT, MUNCHAUSEN, NATURE, NOISY, Settings, coerce, read_toml
+
+Changes = Mapping[str, Any]
 
 
 @dataclass(frozen=True)
 class Recipe:
-    """An agent: one line about it, its paper, and the settings that make it this agent."""
+    """An agent: one line about it, its paper, its parts, and what else it needs on a preset.
+
+    The settings for `atari-paper` are those of the paper; those for other presets are ours.
+    """
 
     summary: str
     paper: str
-    parts: Mapping[str, Any] = field(default_factory=dict)
+    parts: Changes
+    on: Mapping[str, Changes] = field(default_factory=dict)
 
 
 @dataclass(frozen=True)
@@ -27,20 +34,113 @@ class Preset:
 
     summary: str
     source: str
-    settings: Mapping[str, Any]
+    settings: Changes
 
+
+DOUBLE = {"optimizer": "rmsprop", "learning_rate": 2.5e-4, "target_every": 30_000}
+# A quarter of the rate, and of the root of epsilon (DQN Zoo).
+SLOWER_DOUBLE = DOUBLE | {"learning_rate": 2.5e-4 / 4, "rmsprop_epsilon": 0.01 / 32**2 / 16}
+RAINBOW = {"dueling": True, "noisy": True, "double": True, "n_step": 3, "replay": "prioritized"}
 
 AGENTS: dict[str, Recipe] = {
+    "dqn": Recipe(
+        summary="the mean of the return, with a target network and replay",
+        paper="Mnih et al. 2015, doi 10.1038/nature14236",
+        parts={"head": "expected"},
+        on={
+            "atari-paper": {
+                "optimizer": "rmsprop",
+                "learning_rate": 2.5e-4,
+                "epsilon_end": 0.1,
+                "evaluation_epsilon": 0.05,
+            }
+        },
+    ),
+    "double-dqn": Recipe(
+        summary="DQN whose online network chooses the target's action",
+        paper="van Hasselt, Guez and Silver 2016, arXiv 1509.06461",
+        parts={"head": "expected", "double": True},
+        on={"atari-paper": DOUBLE},
+    ),
+    "dueling-dqn": Recipe(
+        summary="Double DQN with streams for the state's value and the actions' advantages",
+        paper="Wang et al. 2016, arXiv 1511.06581",
+        parts={"head": "expected", "double": True, "dueling": True},
+        on={"atari-paper": SLOWER_DOUBLE | {"gradient_clip": 10.0}},
+    ),
+    "prioritized-dqn": Recipe(
+        summary="Double DQN that replays more often what it predicted worst",
+        paper="Schaul et al. 2016, arXiv 1511.05952",
+        parts={"head": "expected", "double": True, "replay": "prioritized"},
+        on={"atari-paper": SLOWER_DOUBLE},
+    ),
+    "prioritized-dueling-dqn": Recipe(
+        summary="Dueling DQN with prioritized replay",
+        paper="Wang et al. 2016, arXiv 1511.06581",
+        parts={"head": "expected", "double": True, "dueling": True, "replay": "prioritized"},
+        on={"atari-paper": SLOWER_DOUBLE | {"gradient_clip": 10.0}},
+    ),
+    "c51": Recipe(
+        summary="the chances of 51 fixed returns",
+        paper="Bellemare, Dabney and Munos 2017, arXiv 1707.06887",
+        parts={"head": "categorical"},
+        on={"atari-paper": {"learning_rate": 2.5e-4}},
+    ),
+    "qr-dqn": Recipe(
+        summary="the returns at fixed quantiles",
+        paper="Dabney, Rowland, Bellemare and Munos 2017, arXiv 1710.10044",
+        parts={"head": "quantiles"},
+        on={"minatar": {"quantiles": 32}, "small": {"quantiles": 32}},
+    ),
+    "rainbow": Recipe(
+        summary="C51 with double, dueling, noisy, 3-step and prioritized parts",
+        paper="Hessel et al. 2018, arXiv 1710.02298",
+        parts={"head": "categorical", **RAINBOW, "priority_exponent": 0.5},
+        on={
+            "atari-paper": {
+                "learning_rate": 6.25e-5,
+                "adam_epsilon": 0.005 / 32,
+                "gradient_clip": 10.0,
+                "learn_start": 20_000,
+                "target_every": 8_000,
+            }
+        },
+    ),
     "iqn": Recipe(
         summary="implicit quantiles: the whole quantile function of the return, sampled at any τ",
         paper="Dabney, Ostrovski, Silver and Munos 2018, arXiv 1806.06923",
+        parts={"head": "implicit"},
     ),
+    "rainbow-iqn": Recipe(
+        summary="IQN with the other parts of Rainbow",
+        paper="Toromanoff, Wirbel and Moutarde 2019, arXiv 1908.04683",
+        parts={"head": "implicit", **RAINBOW, "priority_exponent": 0.2, "noisy_sigma": 0.1},
+        on={"atari-paper": {"learn_start": 20_000, "target_every": 8_000}},
+    ),
+    "m-iqn": Recipe(
+        summary="IQN with Munchausen's log-policy in the reward",
+        paper="Vieillard, Pietquin and Geist 2020, arXiv 2007.14430",
+        parts={"head": "implicit", "munchausen": True},
+        on={"atari-paper": {"learn_start": 20_000, "target_every": 8_000, "epsilon_steps": 250_000}},
+    ),
+    "fqf": Recipe(
+        summary="implicit quantiles at levels that a second network learns to choose",
+        paper="Yang et al. 2019, arXiv 1911.02140",
+        parts={"head": "fractions", "quantiles": 32},
+        on={"minatar": {"quantiles": 16}, "small": {"quantiles": 16}},
+    ),
+}
+
+# What a part needs of the other settings, unless an agent or the user says otherwise.
+NEEDS: dict[str, tuple[str, Changes]] = {
+    "noisy": (NOISY, {"epsilon_start": 0.0, "epsilon_end": 0.0}),
+    "munchausen": (MUNCHAUSEN, {"n_step": 1}),
 }
 
 PRESETS: dict[str, Preset] = {
     "atari-paper": Preset(
         summary="ALE games, as in the paper: 200M frames, one million transitions of replay",
-        source="DQN, Mnih et al. 2015, as IQN uses it",
+        source=f"{NATURE}, as IQN uses it",
         settings={
             "stack": 4,
             "max_episode_steps": 27_000,  # 108,000 frames
@@ -65,6 +165,7 @@ PRESETS: dict[str, Preset] = {
             "learning_rate": 1e-3,
             "target_every": 1_000,
             "learn_start": 2_000,
+            "importance_steps": 100_000,
             "replay_capacity": 100_000,
             "epsilon_steps": 25_000,
             "evaluation_epsilon": 0.0,
@@ -89,6 +190,7 @@ PRESETS: dict[str, Preset] = {
             "update_every": 2,
             "target_every": 500,
             "learn_start": 1_000,
+            "importance_steps": 50_000,
             "replay_capacity": 50_000,
             "epsilon_steps": 10_000,
             "evaluation_epsilon": 0.0,
@@ -100,27 +202,65 @@ PRESETS: dict[str, Preset] = {
 }
 
 
-def compose(preset: str, changes: Mapping[str, Any], base: str = "") -> Settings:
+def compose(preset: str, changes: Changes, base: str = "") -> Settings:
     """The effective settings: defaults, then preset, then agent, then the user's own changes.
 
-    A TOML file lies over the preset `base`, so that it need only name what it changes.
+    A TOML file lies over the preset `base`, so that it need only name what it changes. The agent that
+    such a file names is below the file; the agent that the user names is above it.
     """
-    under = PRESETS[base].settings if base and preset not in PRESETS else {}
-    chosen = {**under, **preset_settings(preset), **changes}
-    agent = str(chosen.get("agent", Settings.agent))
+    merged = {k: v for _, values in _layers(preset, changes, base) for k, v in values.items()}
+    settings = Settings().with_changes(merged)
+    for name in changes:
+        if not settings.counts(name):
+            part, *values = ABOUT[name].only
+            raise QuantailError(
+                f"{name} has no effect here: it is for {part} {' or '.join(values)}, "
+                f"and {part} is {getattr(settings, part)}."
+            )
+    return settings
+
+
+def sources(preset: str, changes: Changes, base: str = "") -> dict[str, str]:
+    """Where each setting that differs from its default comes from."""
+    named = {name: source for source, values in _layers(preset, changes, base) for name in values}
+    settings, plain = compose(preset, changes, base), Settings()
+    return {k: v for k, v in named.items() if getattr(settings, k) != getattr(plain, k)}
+
+
+def parts_of(settings: Settings) -> list[str]:
+    """Where settings are another agent than the one they name: the parts that differ, in words."""
+    recipe = AGENTS[settings.agent]
+    usual = Settings().with_changes(recipe.parts)
+    differing = []
+    for name in ("head", "dueling", "noisy", "double", "munchausen", "replay"):
+        value = getattr(settings, name)
+        if value != getattr(usual, name):
+            differing.append({True: name, False: f"no {name}"}.get(value, f"{value} {name}"))
+    return differing
+
+
+def _layers(preset: str, changes: Changes, base: str) -> list[tuple[str, Changes]]:
+    """What changes the defaults, in the order in which it does, each with its source."""
+    is_file = preset not in PRESETS
+    under = base if is_file else preset
+    file = preset_settings(preset) if is_file else {}
+    agent = str(changes.get("agent", file.get("agent", Settings.agent)))
     if agent not in AGENTS:
         known = ", ".join(AGENTS)
         raise QuantailError(f"unknown agent {agent!r}: it takes {known}.{did_you_mean(agent, AGENTS)}")
-    parts = {k: v for k, v in AGENTS[agent].parts.items() if k not in changes}
-    return Settings().with_changes({**chosen, **parts})
+    recipe = AGENTS[agent]
+    own = recipe.on.get(under, {})
+    ours = recipe.paper if under == "atari-paper" else "ours"
+    of_agent = [(recipe.paper, {"agent": agent, **recipe.parts}), (ours, own)]
+    of_file: list[tuple[str, Changes]] = [(preset, file)] if is_file else []
+    above = [*of_file, *of_agent] if "agent" in changes else [*of_agent, *of_file]
+    chosen = {k: v for _, values in [*above, ("", changes)] for k, v in values.items()}
+    needs = [NEEDS[part] for part in NEEDS if coerce(part, chosen.get(part, False))]
+    below = [(PRESETS[under].source, PRESETS[under].settings)] if under else []
+    return [*below, *needs, *above, ("you", changes)]
 
 
-def preset_source(preset: str) -> str:
-    """Where the values that a preset changes come from."""
-    return PRESETS[preset].source if preset in PRESETS else preset
-
-
-def preset_settings(preset: str) -> Mapping[str, Any]:
+def preset_settings(preset: str) -> Changes:
     """What a preset, by name or as a TOML file, changes."""
     if preset in PRESETS:
         return PRESETS[preset].settings

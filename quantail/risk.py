@@ -31,6 +31,15 @@ class RiskMeasure:
         """β(τ)."""
         raise NotImplementedError
 
+    def inverse(self, level: Tensor) -> Tensor:
+        """β⁻¹: the share of uniform τ that β takes to this level or below."""
+        low, high = torch.zeros_like(level), torch.ones_like(level)
+        for _ in range(32):  # halvings: β need not be invertible in closed form, nor continuous
+            middle = (low + high) / 2
+            below = self.distort(middle) <= level
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        return torch.where(level >= 1, torch.ones_like(level), (low + high) / 2)
+
     def in_range(self) -> bool:
         """Whether η is one that the measure takes."""
         return True
@@ -68,6 +77,9 @@ class Neutral(RiskMeasure):
     def distort(self, tau: Tensor) -> Tensor:
         return tau
 
+    def inverse(self, level: Tensor) -> Tensor:
+        return level
+
 
 @dataclass(frozen=True)
 class CPW(RiskMeasure):
@@ -103,6 +115,9 @@ class Wang(RiskMeasure):
         shifted: Tensor = torch.special.ndtr(torch.special.ndtri(tau) + self.eta)
         return shifted
 
+    def inverse(self, level: Tensor) -> Tensor:
+        return Wang(-self.eta).distort(level)
+
 
 @dataclass(frozen=True)
 class Pow(RiskMeasure):
@@ -123,6 +138,10 @@ class Pow(RiskMeasure):
         # 1 − (1 − τ)^e without the cancellation near τ = 0.
         return -torch.expm1(exponent * torch.log1p(-tau))
 
+    def inverse(self, level: Tensor) -> Tensor:
+        power = 1.0 + abs(self.eta)
+        return level**power if self.eta >= 0 else -torch.expm1(power * torch.log1p(-level))
+
 
 @dataclass(frozen=True)
 class CVaR(RiskMeasure):
@@ -138,6 +157,9 @@ class CVaR(RiskMeasure):
 
     def distort(self, tau: Tensor) -> Tensor:
         return self.eta * tau
+
+    def inverse(self, level: Tensor) -> Tensor:
+        return (level / self.eta).clamp(max=1)
 
 
 @dataclass(frozen=True)
@@ -159,6 +181,11 @@ class Norm(RiskMeasure):
         upper = tau > 0.5
         lower = _bates_quantile(torch.where(upper, 1 - tau, tau).double(), int(self.eta))
         return torch.where(upper, 1 - lower, lower).to(tau.dtype)
+
+    def inverse(self, level: Tensor) -> Tensor:
+        n, upper = int(self.eta), level > 0.5
+        below = _irwin_hall_cdf(n * torch.where(upper, 1 - level, level).double(), n)
+        return torch.where(upper, 1 - below, below).to(level.dtype)
 
 
 @dataclass(frozen=True)

@@ -16,6 +16,11 @@ from quantail.errors import QuantailError, did_you_mean
 PAPER = "IQN, Dabney et al. 2018"
 QR = "QR-DQN, Dabney et al. 2017"
 NATURE = "DQN, Mnih et al. 2015"
+C51 = "C51, Bellemare et al. 2017"
+NOISY = "NoisyNet, Fortunato et al. 2018"
+PRIORITIZED = "prioritized replay, Schaul et al. 2016"
+MUNCHAUSEN = "Munchausen, Vieillard et al. 2020"
+FQF = "FQF, Yang et al. 2019"
 OURS = "ours"
 
 
@@ -30,6 +35,7 @@ class About:
     choices: tuple[str, ...] = ()
     least: float = -math.inf
     most: float = math.inf
+    only: tuple[str, ...] = ()  # another setting, and the values of it with which this one counts
 
 
 def _setting(default: Any, group: str, help: str, **about: Any) -> Any:
@@ -57,28 +63,48 @@ class Settings:
     sticky: float = _setting(0.0, "environment", "ALE: chance at each frame that the last action stays", source="Machado et al. 2018", least=0, most=1)
     life_loss_ends: bool = _setting(False, "environment", "ALE: a lost life ends the bootstrap, never the game")
 
+    head: str = _setting("implicit", "network", "how the law of the return is represented", choices=("expected", "categorical", "quantiles", "implicit", "fractions"))
+    dueling: bool = _setting(False, "network", "separate streams for the state's value and the actions' advantages", source="Wang et al. 2016")
+    noisy: bool = _setting(False, "network", "learned noise on the head's weights, in place of ε", source=NOISY)
+    noisy_sigma: float = _setting(0.5, "network", "σ₀, noise at the start", source=NOISY, least=0.0001, only=("noisy", "True"))
+    atoms: int = _setting(51, "network", "atoms of the categorical law", source=C51, least=2, only=("head", "categorical"))
+    value_min: float = _setting(-10.0, "network", "least return that the categorical law can hold", source=C51, only=("head", "categorical"))
+    value_max: float = _setting(10.0, "network", "largest return that the categorical law can hold", source=C51, only=("head", "categorical"))
+    quantiles: int = _setting(200, "network", "fixed quantiles, or learned fractions", source=QR, least=1, only=("head", "quantiles", "fractions"))
     torso: str = _setting("auto", "network", "ψ; auto follows the observation", choices=("auto", "nature", "minatar", "mlp"))
     mlp_sizes: tuple[int, ...] = _setting((128,), "network", "layers of the mlp torso", unit="units", least=1)
     head_size: int = _setting(512, "network", "hidden layer of f", unit="units", source=NATURE, least=1)
-    embedding: str = _setting("cosine", "network", "φ, the embedding of τ", source=PAPER, choices=("cosine", "mlp", "linear"))
-    embedding_size: int = _setting(64, "network", "cosines, or hidden units of the mlp embedding", source=PAPER, least=1)
-    embedding_activation: str = _setting("relu", "network", "what follows φ", source=PAPER, choices=("relu", "sigmoid"))
-    merge: str = _setting("multiply", "network", "how ψ and φ meet: ψφ, [ψ, φ] or ψ(1 + φ)", source=PAPER, choices=("multiply", "concatenate", "residual"))
+    embedding: str = _setting("cosine", "network", "φ, the embedding of τ", source=PAPER, choices=("cosine", "mlp", "linear"), only=("head", "implicit", "fractions"))
+    embedding_size: int = _setting(64, "network", "cosines, or hidden units of the mlp embedding", source=PAPER, least=1, only=("head", "implicit", "fractions"))
+    embedding_activation: str = _setting("relu", "network", "what follows φ", source=PAPER, choices=("relu", "sigmoid"), only=("head", "implicit", "fractions"))
+    merge: str = _setting("multiply", "network", "how ψ and φ meet: ψφ, [ψ, φ] or ψ(1 + φ)", source=PAPER, choices=("multiply", "concatenate", "residual"), only=("head", "implicit", "fractions"))
 
-    online_samples: int = _setting(64, "learning", "N, levels τ of the prediction", source=PAPER, least=1)
-    target_samples: int = _setting(64, "learning", "N′, levels τ′ of the target", source=PAPER, least=1)
-    policy_samples: int = _setting(32, "learning", "K, levels that choose an action", source=PAPER, least=1)
-    kappa: float = _setting(1.0, "learning", "κ, where the Huber loss turns linear; 0 is the plain quantile loss", source=QR, least=0)
+    online_samples: int = _setting(64, "learning", "N, levels τ of the prediction", source=PAPER, least=1, only=("head", "implicit"))
+    target_samples: int = _setting(64, "learning", "N′, levels τ′ of the target", source=PAPER, least=1, only=("head", "implicit"))
+    policy_samples: int = _setting(32, "learning", "K, levels that choose an action", source=PAPER, least=1, only=("head", "implicit"))
+    kappa: float = _setting(1.0, "learning", "κ, where the Huber loss turns linear; 0 is the plain quantile loss", source=QR, least=0, only=("head", "expected", "quantiles", "implicit", "fractions"))
     discount: float = _setting(0.99, "learning", "γ, a step's discount", source=NATURE, least=0, most=1)
     n_step: int = _setting(1, "learning", "rewards summed before the bootstrap", unit="steps", source=PAPER, least=1)
+    double: bool = _setting(False, "learning", "the online network chooses the target's action", source="van Hasselt et al. 2016")
+    munchausen: bool = _setting(False, "learning", "add the clipped log-policy to the reward, and a soft next value", source=MUNCHAUSEN)
+    munchausen_alpha: float = _setting(0.9, "learning", "α, share of the log-policy", source=MUNCHAUSEN, least=0, most=1, only=("munchausen", "True"))
+    munchausen_temperature: float = _setting(0.03, "learning", "τ, temperature of the policy", source=MUNCHAUSEN, least=1e-6, only=("munchausen", "True"))
+    munchausen_clip: float = _setting(-1.0, "learning", "l₀, least value of τ log π", source=MUNCHAUSEN, most=0, only=("munchausen", "True"))
     batch_size: int = _setting(32, "learning", "transitions of an update", source=NATURE, least=1)
-    learning_rate: float = _setting(5e-5, "learning", "Adam's rate", source=QR, least=0)
-    adam_epsilon: float = _setting(0.01 / 32, "learning", "Adam's epsilon", source=QR, least=1e-10)
+    optimizer: str = _setting("adam", "learning", "adam, or DQN's centered RMSProp with decay 0.95", source=QR, choices=("adam", "rmsprop"))
+    learning_rate: float = _setting(5e-5, "learning", "the optimizer's rate", source=QR, least=0)
+    adam_epsilon: float = _setting(0.01 / 32, "learning", "Adam's epsilon", source=QR, least=1e-10, only=("optimizer", "adam"))
+    rmsprop_epsilon: float = _setting(0.01 / 32**2, "learning", "RMSProp's epsilon, inside the root", source=NATURE, least=1e-12, only=("optimizer", "rmsprop"))
+    fraction_rate: float = _setting(2.5e-9, "learning", "rate of FQF's fraction network", source=FQF, least=0, only=("head", "fractions"))
     gradient_clip: float = _setting(0.0, "learning", "largest norm of the gradient; 0 is off", source=PAPER, least=0)
     update_every: int = _setting(4, "learning", "from one update to the next", unit="steps", source=NATURE, least=1)
     target_every: int = _setting(10_000, "learning", "from one copy into the target network to the next", unit="steps", source=NATURE, least=1)
     learn_start: int = _setting(50_000, "learning", "before the first update", unit="steps", source=NATURE, least=1)
 
+    replay: str = _setting("uniform", "replay", "how transitions are drawn", choices=("uniform", "prioritized"))
+    priority_exponent: float = _setting(0.6, "replay", "α, how much priorities count; 0 is uniform", source=PRIORITIZED, least=0, most=1, only=("replay", "prioritized"))
+    importance_start: float = _setting(0.4, "replay", "β at the start, how much of the bias is corrected", source=PRIORITIZED, least=0, most=1, only=("replay", "prioritized"))
+    importance_steps: int = _setting(50_000_000, "replay", "until β is 1", unit="steps", source=PRIORITIZED, least=0, only=("replay", "prioritized"))
     replay_capacity: int = _setting(1_000_000, "replay", "places for transitions, over all environments", unit="steps", source=NATURE, least=16)
 
     epsilon_start: float = _setting(1.0, "acting", "chance of a random action at the start", source=NATURE, least=0, most=1)
@@ -115,6 +141,26 @@ class Settings:
                 f"places for each of {self.envs} environments: "
                 f"stack and n_step need at least {self.stack + self.n_step + 1}."
             )
+        if self.head == "categorical" and self.value_min >= self.value_max:
+            raise QuantailError(
+                f"value_min {self.value_min:g} is not below value_max {self.value_max:g}: "
+                "the atoms of the law lie between them."
+            )
+        if self.munchausen and self.double:
+            raise QuantailError(
+                "munchausen cannot be double: its target is an average over all actions, "
+                "there is no next action to choose; set double or munchausen to no."
+            )
+        if self.munchausen and self.n_step > 1:
+            raise QuantailError(
+                f"munchausen takes n_step 1, not {self.n_step}: each reward needs the log-policy "
+                "of its own state, and an n-step return has only the first."
+            )
+
+    def counts(self, name: str) -> bool:
+        """Whether a setting has any effect beside the others."""
+        only = ABOUT[name].only
+        return not only or str(getattr(self, only[0])) in only[1:]
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON or TOML."""
@@ -189,6 +235,8 @@ def _takes(name: str) -> str:
     }[kind]
     if about.least > -math.inf and about.most < math.inf:
         return f"{words} from {about.least:g} to {about.most:g}"
+    if about.most < math.inf:
+        return f"{words} of at most {about.most:g}"
     return f"{words} of at least {about.least:g}" if about.least > -math.inf else words
 
 
@@ -205,23 +253,23 @@ def _check(name: str, about: About, value: Any) -> None:
         raise QuantailError(f"{name} takes {_takes(name)}, not {value!r}.{guess}")
 
 
-def unit_and_source(name: str, value: Any, preset_source: str) -> str:
-    """What stands behind a value: its unit, and the default's source or else the preset's."""
+def unit_and_source(name: str, sources: Mapping[str, str]) -> str:
+    """What stands behind a value: its unit, and where it comes from."""
     about = ABOUT[name]
-    source = about.source if value == DEFAULTS[name] else preset_source
-    return "; ".join(part for part in (about.unit, source) if part)
+    return "; ".join(part for part in (about.unit, sources.get(name, about.source)) if part)
 
 
-def to_toml(settings: Settings, title: str, preset_source: str) -> str:
-    """The settings as a commented TOML file that `--preset FILE` reads back."""
+def to_toml(settings: Settings, title: str, sources: Mapping[str, str]) -> str:
+    """The settings that count as a commented TOML file that `--preset FILE` reads back."""
     lines, group = [f"# {title}"], ""
     for name, about in ABOUT.items():
+        if not settings.counts(name):
+            continue
         if about.group != group:
             group = about.group
             lines += ["", f"# {group}"]
-        value = getattr(settings, name)
-        note = unit_and_source(name, value, preset_source)
-        lines.append(f"{name} = {_toml_value(value)}  # {about.help} ({note})")
+        note = unit_and_source(name, sources)
+        lines.append(f"{name} = {_toml_value(getattr(settings, name))}  # {about.help} ({note})")
     return "\n".join(lines) + "\n"
 
 

@@ -41,8 +41,8 @@ def test_the_users_changes_win_over_agent_and_preset():
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_written_as_toml_reads_back_as_the_same_settings(name, tmp_path):
     file = tmp_path / "own.toml"
-    file.write_text(to_toml(compose(name, {"mlp_sizes": (64, 32)}), name, "here"), encoding="utf-8")
-    assert compose(str(file), {}) == compose(name, {"mlp_sizes": (64, 32)})
+    file.write_text(to_toml(compose(name, {"mlp_sizes": (64, 32)}), name, {}), encoding="utf-8")
+    assert compose(str(file), {}, base=name) == compose(name, {"mlp_sizes": (64, 32)})
 
 
 def test_settings_survive_json():

@@ -1,17 +1,16 @@
-"""The actor: plays several copies of an environment at once, ε-greedy on Q_β."""
+"""The actor: plays several copies of an environment at once, ε-greedy or noisy, on Q_β."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, field
 from typing import Any
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from quantail.envs.adapt import Adapter, newest_frame
-from quantail.learning.targets import greedy
 from quantail.networks import QuantileNetwork
+from quantail.risk import RiskMeasure
 
 Array = NDArray[Any]
 
@@ -48,19 +47,20 @@ class Actor:
         self,
         envs: Sequence[Adapter],
         network: QuantileNetwork,
-        distortion: Callable[[Tensor], Tensor],
+        risk: RiskMeasure,
         samples: int,
         device: torch.device,
         seeds: np.random.Generator,
         exploration: np.random.Generator,
         taus: np.random.Generator,
+        noise: np.random.Generator,
     ) -> None:
         self.envs = list(envs)
         self.network = network
-        self.distortion = distortion
+        self.risk = risk
         self.samples = samples
         self.device = device
-        self.seeds, self.exploration, self.taus = seeds, exploration, taus
+        self.seeds, self.exploration, self.taus, self.noise = seeds, exploration, taus, noise
         self.spec = self.envs[0].spec_of_observation
         self.actions = self.envs[0].actions
         kind = torch.from_numpy(np.zeros(0, self.spec.dtype)).dtype
@@ -73,15 +73,16 @@ class Actor:
 
     @torch.inference_mode()
     def choose(self, epsilon: float) -> NDArray[np.int64]:
-        """An action for each environment: random with chance ε, else greedy on K random levels."""
+        """An action for each environment: random with chance ε, else greedy on new levels and noise."""
         count = len(self.envs)
         explore = self.exploration.random(count) < epsilon
         actions: NDArray[np.int64] = self.exploration.integers(self.actions.count, size=count)
         if not explore.all():
-            levels = self.taus.random((count, self.samples), dtype=np.float32)  # [envs, K]
-            taus = self.distortion(torch.from_numpy(levels)).to(self.device)
-            returns = self.network(self.observations.to(self.device), taus)  # [envs, K, actions]
-            best = greedy(returns).cpu().numpy()
+            self.network.draw_noise(self.noise)
+            taus = torch.from_numpy(self.taus.random((count, self.samples), dtype=np.float32))
+            features = self.network.features(self.observations.to(self.device))
+            values = self.network.values(features, self.risk, taus)  # [envs, actions]
+            best = values.argmax(dim=1).cpu().numpy()
             actions = np.where(explore, actions, best)
         return actions
 

@@ -1,6 +1,7 @@
 """The trained agent that a user holds: it acts, and it tells what it expects."""
 
-from collections.abc import Sequence
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
 from typing import Any
 
 import numpy as np
@@ -11,7 +12,6 @@ from torch import Tensor
 from quantail.envs import EnvSource
 from quantail.envs.adapt import encode
 from quantail.errors import QuantailError
-from quantail.learning.targets import greedy
 from quantail.networks import QuantileNetwork
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.risk import RiskMeasure, TauMap, midpoints, parse_risk
@@ -24,9 +24,10 @@ Risk = str | RiskMeasure | TauMap
 class Agent:
     """A network with what is needed to use it.
 
-    Answers are a function of the observation alone: the K levels are the midpoints (k + ½)/K,
-    through the distortion. An observation is what the environment gives, or [stack, *observation]
-    where the agent was trained on a stack (`quantail.make` gives those); a batch has one axis more.
+    Answers are a function of the observation alone: there is no noise, and levels that training draws
+    are the midpoints (k + ½)/K, through the distortion. An observation is what the environment gives,
+    or [stack, *observation] where the agent was trained on a stack (`quantail.make` gives those); a
+    batch has one axis more.
     """
 
     def __init__(
@@ -55,8 +56,7 @@ class Agent:
         `risk` defaults to the agent's own; a list of them gives each entry of a batch its own.
         """
         batch, single = self._encode(observation)
-        best = self.greedy(batch, self._levels(risk, len(batch)))
-        actions: NDArray[np.int64] = best + self.actions.start
+        actions = self.greedy(batch, self._measures(risk, len(batch))) + self.actions.start
         return int(actions[0]) if single else actions
 
     def quantiles(self, observation: Any, taus: Any) -> Array:
@@ -65,14 +65,16 @@ class Agent:
         if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
             raise QuantailError("taus takes one or more levels between 0 and 1.")
         batch, single = self._encode(observation)
-        returns = self.returns_at(batch, torch.from_numpy(levels).expand(len(batch), -1)).numpy()
+        with self._network() as (network, device):
+            taus = torch.from_numpy(levels).expand(len(batch), -1).to(device)
+            returns = network(batch.to(device), taus).cpu().numpy()
         answer: Array = returns[0] if single else returns
         return answer
 
     def values(self, observation: Any, risk: Risk | None = None) -> Array:
         """Q_β(x, a): [actions], or [batch, actions] for a batch."""
         batch, single = self._encode(observation)
-        values = self.returns_at(batch, self._levels(risk, len(batch))).mean(dim=1).numpy()
+        values = self._values(batch, self._measures(risk, len(batch)))
         answer: Array = values[0] if single else values
         return answer
 
@@ -91,29 +93,46 @@ class Agent:
             action = np.where(random, drawn + self.actions.start, action)
         return (action if np.ndim(action) else np.int64(action)), None
 
-    def greedy(self, batch: Tensor, levels: Tensor) -> NDArray[np.int64]:
-        """Greedy actions counted from 0, for encoded observations and levels [batch, K]."""
-        best: NDArray[np.int64] = greedy(self.returns_at(batch, levels)).numpy()
+    def greedy(self, batch: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> NDArray[np.int64]:
+        """Greedy actions counted from 0, for encoded observations."""
+        best: NDArray[np.int64] = self._values(batch, risk).argmax(axis=1)
         return best
 
-    @torch.inference_mode()
-    def returns_at(self, batch: Tensor, levels: Tensor) -> Tensor:
-        """Z at these levels for encoded observations: [batch, levels, actions], on the CPU."""
-        device = next(self.network.parameters()).device
-        returns: Tensor = self.network(batch.to(device), levels.to(device))
-        return returns.cpu()
-
-    def _levels(self, risk: Risk | Sequence[Risk] | None, batch: int) -> Tensor:
-        """β at the midpoints for each entry of a batch: [batch, K]."""
+    def _values(self, batch: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> Array:
+        """Q_β on the midpoints for encoded observations: [batch, actions]."""
         fixed = midpoints(self.settings.policy_samples)
+        with self._network() as (network, device):
+            features = network.features(batch.to(device))
+            if isinstance(risk, RiskMeasure):
+                answer: Array = (
+                    network.values(features, risk, fixed.expand(len(batch), -1)).cpu().numpy()
+                )
+                return answer
+            answer = np.zeros((len(batch), self.actions.count), np.float32)
+            for measure in dict.fromkeys(risk):
+                rows = [row for row, one in enumerate(risk) if one == measure]
+                values = network.values(features[rows], measure, fixed.expand(len(rows), -1))
+                answer[rows] = values.cpu().numpy()
+            return answer
+
+    @contextmanager
+    def _network(self) -> Iterator[tuple[QuantileNetwork, torch.device]]:
+        """The network without noise and without gradients, and where it lives."""
+        self.network.drop_noise()
+        with torch.inference_mode():
+            yield self.network, next(self.network.parameters()).device
+
+    def _measures(
+        self, risk: Risk | Sequence[Risk] | None, batch: int
+    ) -> RiskMeasure | Sequence[RiskMeasure]:
+        """The measure of all entries of a batch, or one for each."""
         if risk is None or isinstance(risk, str | RiskMeasure) or callable(risk):
-            measure = self.risk if risk is None else parse_risk(risk)
-            return measure(fixed).expand(batch, -1)
+            return self.risk if risk is None else parse_risk(risk)
         if not isinstance(risk, Sequence):
             raise QuantailError(f"risk takes a text such as 'cvar:0.25' or a map of τ, not {risk!r}.")
         if len(risk) != batch:
             raise QuantailError(f"risk takes one measure, or one for each of {batch} observations.")
-        return torch.stack([parse_risk(one)(fixed) for one in risk])
+        return [parse_risk(one) for one in risk]
 
     def _encode(self, observation: Any) -> tuple[Tensor, bool]:
         """The observation as a batch, and whether it was a single one."""

@@ -10,7 +10,7 @@ COMMANDS = {
     "train": "train an agent on an environment",
     "resume": "go on with a run, exactly where it stopped",
     "eval": "play whole episodes with a trained agent",
-    "agents": "the agents there are",
+    "agents": "the agents there are, or several side by side",
     "risks": "the risk measures there are",
     "presets": "the presets there are, or one of them as a TOML file",
     "doctor": "check that this machine has all that is needed",

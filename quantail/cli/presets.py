@@ -2,7 +2,7 @@
 
 from quantail.cli.listing import print_table
 from quantail.cli.parser import Parser
-from quantail.recipes import PRESETS, compose, preset_source
+from quantail.recipes import PRESETS, compose, sources
 from quantail.settings import to_toml
 
 
@@ -14,10 +14,13 @@ def run(words: list[str]) -> int:
         "A file need only name what it changes: the rest is the preset that fits ENV.",
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="a preset")
-    name = parser.parse(words).name
+    parser.add_argument("--agent", default="iqn", metavar="NAME", help="as this agent uses it [iqn]")
+    arguments = parser.parse(words)
+    name, changes = arguments.name, {"agent": arguments.agent}
     if name is None:
         rows = [(preset, about.summary) for preset, about in PRESETS.items()]
         print_table(("preset", "for"), rows)
     else:
-        print(to_toml(compose(name, {}), f"preset {name}", preset_source(name)), end="")
+        title = f"preset {name}, agent {arguments.agent}"
+        print(to_toml(compose(name, changes), title, sources(name, changes)), end="")
     return 0

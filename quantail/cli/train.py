@@ -4,9 +4,10 @@ import argparse
 import sys
 from typing import Any
 
+from quantail.cli.listing import shown
 from quantail.cli.parser import Parser
 from quantail.envs import default_preset
-from quantail.recipes import PRESETS, compose, preset_source
+from quantail.recipes import PRESETS, compose, sources
 from quantail.settings import ABOUT, unit_and_source
 from quantail.training.progress import reporter_for, told_how_to_resume
 from quantail.training.train import train
@@ -22,12 +23,13 @@ USAGE = (
 
 
 def run(words: list[str]) -> int:
-    # A first look finds ENV and --preset, which decide what the other flags default to.
+    # A first look finds ENV, --preset and --agent, which decide what the other flags default to.
     plain = [word for word in words if word not in ("-h", "--help")]
-    first = _parser("small", "small").parse(plain)
+    first = _parser("small", "small", {}).parse(plain)
     fitting = default_preset(first.env)
     preset = first.preset or fitting
-    arguments = vars(_parser(preset, fitting).parse(words))
+    chosen = {"agent": first.agent} if first.agent else {}
+    arguments = vars(_parser(preset, fitting, chosen).parse(words))
     env, out, quiet = arguments.pop("env"), arguments.pop("out"), arguments.pop("quiet")
     arguments.pop("preset")
     changes = {name: value for name, value in arguments.items() if value is not None}
@@ -37,13 +39,14 @@ def run(words: list[str]) -> int:
     return 130 if reporter.stopped else 0
 
 
-def _parser(preset: str, fitting: str) -> Parser:
-    defaults = compose(preset, {}, base=fitting)
+def _parser(preset: str, fitting: str, chosen: dict[str, str]) -> Parser:
+    defaults = compose(preset, chosen, base=fitting)
+    origins = sources(preset, chosen, base=fitting)
     parser = Parser(
         prog="quantail train",
         usage=USAGE,
-        description=f"Train an agent. Values in brackets are those of preset {preset}, "
-        "behind the setting's unit and the value's source.",
+        description=f"Train an agent. Values in brackets are those of agent {defaults.agent} with "
+        f"preset {preset}, behind the setting's unit and the value's source.",
         epilog="A step is one decision of the agent, a frame one of the emulator's.",
     )
     parser.add_argument(
@@ -62,8 +65,8 @@ def _parser(preset: str, fitting: str) -> Parser:
     for name, about in ABOUT.items():
         group = groups.setdefault(about.group, parser.add_argument_group(about.group))
         default = getattr(defaults, name)
-        note = unit_and_source(name, default, preset_source(preset))
-        text = f"{about.help} ({note}) [{_shown(default)}]".replace("%", "%%")
+        note = unit_and_source(name, origins)
+        text = f"{about.help} ({note}) [{shown(default)}]".replace("%", "%%")
         flag = f"--{name.replace('_', '-')}"
         if isinstance(default, bool):
             group.add_argument(
@@ -73,13 +76,3 @@ def _parser(preset: str, fitting: str) -> Parser:
             metavar = "|".join(about.choices) or METAVARS[type(default)]
             group.add_argument(flag, dest=name, metavar=metavar, help=text)
     return parser
-
-
-def _shown(value: Any) -> str:
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    return (
-        f"{value:,}" if isinstance(value, int) else f"{value:.6g}" if isinstance(value, float) else value
-    )

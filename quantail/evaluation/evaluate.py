@@ -123,7 +123,6 @@ def play_episodes(
             f"({observation.shape}, {actions.count} actions) does not match."
         )
     measure = agent.risk if risk is None else parse_risk(risk)
-    levels = measure(midpoints(agent.settings.policy_samples))
     epsilon = agent.settings.evaluation_epsilon if epsilon is None else epsilon
     if not 0 <= epsilon <= 1:
         raise QuantailError(f"epsilon takes a number from 0 to 1, not {epsilon}.")
@@ -138,7 +137,7 @@ def play_episodes(
         greedy = np.zeros(len(playing), np.int64)
         if not all(explore):
             batch = torch.from_numpy(np.stack([play.observation for play in playing]))
-            greedy = agent.greedy(batch, levels.expand(len(batch), -1))
+            greedy = agent.greedy(batch, measure)
         still = []
         for play, random, best in zip(playing, explore, greedy, strict=True):
             action = int(play.generator.integers(actions.count)) if random else int(best)

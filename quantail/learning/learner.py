@@ -2,7 +2,6 @@
 
 import copy
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import numpy as np
@@ -11,9 +10,12 @@ from torch import Tensor
 
 from quantail.errors import QuantailError
 from quantail.learning.batch import Batch
-from quantail.learning.losses import quantile_huber_loss
-from quantail.learning.targets import bellman_target, greedy, taken
+from quantail.learning.objectives import compare
+from quantail.learning.optimizers import build_fraction_optimizer, build_optimizer
+from quantail.learning.targets import Target, bellman_target, munchausen_bonus, soft_target
 from quantail.networks import QuantileNetwork
+from quantail.networks.heads import LearnedFractions
+from quantail.risk import RiskMeasure
 from quantail.settings import Settings
 
 
@@ -33,57 +35,88 @@ class Learner:
         self,
         network: QuantileNetwork,
         settings: Settings,
-        distortion: Callable[[Tensor], Tensor],
-        generator: np.random.Generator,
+        risk: RiskMeasure,
+        taus: np.random.Generator,
+        noise: np.random.Generator,
         device: torch.device,
     ) -> None:
         self.settings = settings
-        self.distortion = distortion
-        self.generator = generator
+        self.risk = risk
+        self.taus, self.noise = taus, noise
         self.device = device
         self.online = network.to(device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
-        self.optimizer = torch.optim.Adam(
-            self.online.parameters(),
-            lr=settings.learning_rate,
-            eps=settings.adam_epsilon,
-            fused=True,
-        )
+        head = self.online.head
+        proposing = list(head.proposal.parameters()) if isinstance(head, LearnedFractions) else []
+        apart = {id(parameter) for parameter in proposing}
+        self.parameters = [p for p in self.online.parameters() if id(p) not in apart]
+        self.optimizers = [build_optimizer(settings, self.parameters)]
+        if proposing:
+            self.optimizers.append(build_fraction_optimizer(settings, proposing))
         self.updates = 0
         self._reset_sums()
 
-    def update(self, batch: Batch) -> None:
-        """One step of the optimizer on the mean loss of the batch."""
+    def update(self, batch: Batch) -> Tensor:
+        """One step of the optimizer on the batch's weighted mean loss; the priorities [batch]."""
         batch = batch.to(self.device)
-        targets = self.targets(batch)  # [batch, N']
-        taus = self._uniform(len(batch.actions), self.settings.online_samples)  # [batch, N]
-        predictions = taken(self.online(batch.observations, taus), batch.actions)  # [batch, N]
-        loss = quantile_huber_loss(predictions, taus, targets, self.settings.kappa).mean()
+        target = self.targets(batch)
+        self.online.draw_noise(self.noise)
+        outcome = compare(
+            self.online.head,
+            self.online.features(batch.observations),
+            batch.actions,
+            target,
+            self.settings.kappa,
+            lambda: self._uniform(len(batch.actions), self.settings.online_samples).to(self.device),
+        )
+        loss = (batch.weights * outcome.losses).mean()
+        total = loss
+        if outcome.fraction_losses is not None:
+            total = loss + (batch.weights * outcome.fraction_losses).mean()
 
-        self.optimizer.zero_grad(set_to_none=True)
-        loss.backward()  # type: ignore[no-untyped-call]
+        for optimizer in self.optimizers:
+            optimizer.zero_grad(set_to_none=True)
+        total.backward()  # type: ignore[no-untyped-call]
         if self.settings.gradient_clip:
-            torch.nn.utils.clip_grad_norm_(self.online.parameters(), self.settings.gradient_clip)
-        self.optimizer.step()
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.gradient_clip)
+        for optimizer in self.optimizers:
+            optimizer.step()
 
         self.updates += 1
         self._count += 1
         self._loss_sum += loss.detach()
-        self._value_sum += predictions.detach().mean()
+        self._value_sum += outcome.values.mean()
+        return outcome.priorities
 
     @torch.no_grad()
-    def targets(self, batch: Batch) -> Tensor:
-        """r + γ Z_τ'(x', a*) with a* greedy in the target network under the distortion."""
-        s = self.settings
-        size = len(batch.actions)
-        policy_taus = self._uniform(size, s.policy_samples, self.distortion)  # [batch, K]
+    def targets(self, batch: Batch) -> Target:
+        """The law of r + γ Z(x', a*), or its soft form for Munchausen."""
+        s, size = self.settings, len(batch.actions)
+        policy_taus = self._uniform(size, s.policy_samples)  # [batch, K]
         target_taus = self._uniform(size, s.target_samples)  # [batch, N']
-        # The K and the N' rows go through the network in one product.
-        returns = self.target(
-            batch.next_observations, torch.cat([policy_taus, target_taus], dim=1)
-        )  # [batch, K + N', actions]
-        best = greedy(returns[:, : s.policy_samples])
-        return bellman_target(batch.rewards, batch.discounts, returns[:, s.policy_samples :], best)
+        self.target.draw_noise(self.noise)
+        features = self.target.features(batch.next_observations)
+        if s.double:
+            law = self.target.law(features, target_taus)
+            self.online.draw_noise(self.noise)
+            values = self.online.values(
+                self.online.features(batch.next_observations), self.risk, policy_taus
+            )
+        else:
+            values, law = self.target.values_and_law(features, self.risk, policy_taus, target_taus)
+        if s.munchausen:
+            here = self.target.values(
+                self.target.features(batch.observations),
+                self.risk,
+                self._uniform(size, s.policy_samples),
+            )
+            bonus = munchausen_bonus(
+                here, batch.actions, s.munchausen_alpha, s.munchausen_temperature, s.munchausen_clip
+            )
+            return soft_target(
+                batch.rewards + bonus, batch.discounts, law, values, s.munchausen_temperature
+            )
+        return bellman_target(batch.rewards, batch.discounts, law, values.argmax(dim=1))
 
     def sync_target(self) -> None:
         """Copy the online network into the target network."""
@@ -110,7 +143,7 @@ class Learner:
         """Everything but the online network that the next update depends on."""
         tensors = {f"target.{k}": v for k, v in self.target.state_dict().items()}
         for name, parameter in self.online.named_parameters():
-            for key, value in self.optimizer.state.get(parameter, {}).items():
+            for key, value in self._optimizer_state(parameter).items():
                 tensors[f"optimizer.{name}.{key}"] = value
         tensors["sums"] = torch.stack([self._loss_sum, self._value_sum])
         tensors["counts"] = torch.tensor([self.updates, self._count])
@@ -129,15 +162,21 @@ class Learner:
                 for k, v in tensors.items()
                 if k.startswith(prefix)
             }
-            if state:
-                self.optimizer.state[parameter] = state
+            self._optimizer_state(parameter).update(state)
         self._loss_sum, self._value_sum = (t.clone() for t in tensors["sums"].to(self.device))
         self.updates, self._count = (int(n) for n in tensors["counts"])
 
-    def _uniform(self, batch: int, count: int, then: Callable[[Tensor], Tensor] | None = None) -> Tensor:
-        # Drawn and distorted on the CPU, so that τ does not depend on the device.
-        taus = torch.from_numpy(self.generator.random((batch, count), dtype=np.float32))
-        return (then(taus) if then else taus).to(self.device)
+    def _optimizer_state(self, parameter: Tensor) -> dict[str, Tensor]:
+        """What the one optimizer that moves this parameter keeps of it."""
+        for optimizer in self.optimizers:
+            if any(parameter is one for group in optimizer.param_groups for one in group["params"]):
+                state: dict[str, Tensor] = optimizer.state[parameter]
+                return state
+        raise KeyError(parameter)
+
+    def _uniform(self, batch: int, count: int) -> Tensor:
+        # Drawn on the CPU, so that τ does not depend on the device.
+        return torch.from_numpy(self.taus.random((batch, count), dtype=np.float32))
 
     def _reset_sums(self) -> None:
         self._count = 0

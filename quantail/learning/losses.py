@@ -1,17 +1,23 @@
 """Losses as pure functions of tensors."""
 
+import torch
 from torch import Tensor
 
 
-def quantile_huber_loss(predictions: Tensor, taus: Tensor, targets: Tensor, kappa: float) -> Tensor:
+def quantile_huber_loss(
+    predictions: Tensor, taus: Tensor, targets: Tensor, kappa: float, weights: Tensor | None = None
+) -> Tensor:
     """Σ_i E_j[ρ^κ_τi(δ_ij)], δ_ij = target_j − prediction_i: the IQN loss (equation 3).
 
     predictions [batch, N], taus [batch, N], targets [batch, N'] -> [batch]. The sum is over the N
-    predictions, the mean over the N' targets. κ = 0 is the plain quantile loss |τ − 1{δ < 0}| |δ|.
+    predictions, the mean over the N' targets, whose chances are `weights` or else equal. κ = 0 is the
+    plain quantile loss |τ − 1{δ < 0}| |δ|.
     """
     delta = targets.unsqueeze(1) - predictions.unsqueeze(2)  # [batch, N, N']
     weight = (taus.unsqueeze(2) - (delta.detach() < 0).to(delta.dtype)).abs()
-    return (weight * huber(delta, kappa)).mean(dim=2).sum(dim=1)
+    losses = weight * huber(delta, kappa)
+    expected = losses.mean(dim=2) if weights is None else (losses * weights.unsqueeze(1)).sum(dim=2)
+    return expected.sum(dim=1)
 
 
 def huber(delta: Tensor, kappa: float) -> Tensor:
@@ -21,3 +27,30 @@ def huber(delta: Tensor, kappa: float) -> Tensor:
         return size
     inner = size.clamp(max=kappa)
     return inner * (size - 0.5 * inner) / kappa
+
+
+def project(atoms: Tensor, weights: Tensor, support: Tensor) -> Tensor:
+    """Φ of C51: share each atom's chance between its two neighbours on an even support.
+
+    atoms [batch, M], weights [batch, M], support [S] -> chances [batch, S]. Atoms beyond the support
+    fall on its ends.
+    """
+    gap = support[1] - support[0]
+    inside = atoms.clamp(min=support[0], max=support[-1])
+    distance = (inside.unsqueeze(2) - support).abs() / gap  # [batch, M, S]
+    return (weights.unsqueeze(2) * (1 - distance).clamp(min=0)).sum(dim=1)
+
+
+def categorical_divergence(log_chances: Tensor, targets: Tensor) -> Tensor:
+    """D_KL(target ‖ prediction), C51's loss and Rainbow's priority: [batch, S] twice -> [batch]."""
+    return (torch.xlogy(targets, targets) - targets * log_chances).sum(dim=1)
+
+
+def fraction_loss(fractions: Tensor, at_fractions: Tensor, at_midpoints: Tensor) -> Tensor:
+    """A loss whose gradient in τ_i is ∂W₁/∂τ_i = 2F⁻¹(τ_i) − F⁻¹(τ̂_i) − F⁻¹(τ̂_{i−1}) (FQF).
+
+    fractions [batch, N + 1] from 0 to 1, F⁻¹ at the inner ones [batch, N − 1] and at the midpoints τ̂
+    [batch, N] -> [batch].
+    """
+    slope = 2 * at_fractions - at_midpoints[:, 1:] - at_midpoints[:, :-1]
+    return (slope.detach() * fractions[:, 1:-1]).sum(dim=1)

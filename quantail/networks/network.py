@@ -1,20 +1,22 @@
 """A torso and a head together."""
 
+import numpy as np
 import torch
 from torch import Tensor, nn
 
-from quantail.networks.embeddings import Embedding
-from quantail.networks.heads import ImplicitQuantiles
-from quantail.networks.layers import initialise
+from quantail.networks.heads import Head, ImplicitQuantiles, build_head
+from quantail.networks.laws import Law
+from quantail.networks.layers import NoisyLinear, initialise
 from quantail.networks.torsos import Torso, build_torso
 from quantail.observations import ObservationSpec
+from quantail.risk import RiskMeasure
 from quantail.settings import Settings
 
 
 class QuantileNetwork(nn.Module):
     """From observations and levels to returns. Features are computed once, however many τ are asked."""
 
-    def __init__(self, torso: Torso, head: ImplicitQuantiles) -> None:
+    def __init__(self, torso: Torso, head: Head) -> None:
         super().__init__()
         self.torso = torso
         self.head = head
@@ -28,6 +30,43 @@ class QuantileNetwork(nn.Module):
         """Z_τ(x, a) for features [batch, d] and taus [batch, T]: [batch, T, actions]."""
         return self.head.quantiles(features, taus)
 
+    def values(self, features: Tensor, risk: RiskMeasure, taus: Tensor) -> Tensor:
+        """Q_β(x, a): [batch, actions]. Heads that need levels τ take these uniform ones [batch, K]."""
+        if not isinstance(self.head, ImplicitQuantiles):
+            return self.head.law(features).value(risk)
+        return self.quantiles(features, risk(taus).to(features.device)).mean(dim=1)
+
+    def law(self, features: Tensor, taus: Tensor) -> Law:
+        """The law of Z(x, ·), at uniform levels [batch, N'] where the head needs them."""
+        if not isinstance(self.head, ImplicitQuantiles):
+            return self.head.law(features)
+        return Law(self.quantiles(features, taus.to(features.device)))
+
+    def values_and_law(
+        self, features: Tensor, risk: RiskMeasure, policy_taus: Tensor, taus: Tensor
+    ) -> tuple[Tensor, Law]:
+        """Q_β at K uniform levels and the law at N' others, for the cost of one pass."""
+        if not isinstance(self.head, ImplicitQuantiles):
+            law = self.head.law(features)
+            return law.value(risk), law
+        levels = torch.cat([risk(policy_taus), taus], dim=1).to(features.device)
+        returns = self.quantiles(features, levels)  # [batch, K + N', actions]
+        count = policy_taus.shape[1]
+        return returns[:, :count].mean(dim=1), Law(returns[:, count:])
+
+    def draw_noise(self, generator: np.random.Generator) -> None:
+        """Fresh noise in every noisy layer."""
+        for layer in self._noisy():
+            layer.draw(generator)
+
+    def drop_noise(self) -> None:
+        """Act on the mean weights until noise is drawn again."""
+        for layer in self._noisy():
+            layer.noise = None
+
+    def _noisy(self) -> list[NoisyLinear]:
+        return [layer for layer in self.head.modules() if isinstance(layer, NoisyLinear)]
+
     def forward(self, observations: Tensor, taus: Tensor) -> Tensor:
         return self.quantiles(self.features(observations), taus)
 
@@ -37,13 +76,6 @@ def build_network(
 ) -> QuantileNetwork:
     """The network that the settings name, with weights drawn from this seed."""
     torso = build_torso(settings.torso, spec, settings.mlp_sizes)
-    embedding = Embedding(
-        settings.embedding,
-        settings.embedding_size,
-        settings.embedding_activation,
-        torso.features,
-    )
-    head = ImplicitQuantiles(torso.features, actions, settings.head_size, embedding, settings.merge)
-    network = QuantileNetwork(torso, head)
+    network = QuantileNetwork(torso, build_head(settings, torso.features, actions))
     initialise(network, torch.Generator().manual_seed(seed))
     return network

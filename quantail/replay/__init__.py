@@ -2,7 +2,16 @@
 
 from quantail.replay.journal import ReplayJournal
 from quantail.replay.memory import require_memory
+from quantail.replay.prioritized import PrioritizedSampler
+from quantail.replay.replay import Replay
 from quantail.replay.store import ReplayStore
-from quantail.replay.uniform import UniformReplay
+from quantail.replay.uniform import UniformSampler
 
-__all__ = ["ReplayJournal", "ReplayStore", "UniformReplay", "require_memory"]
+__all__ = [
+    "PrioritizedSampler",
+    "Replay",
+    "ReplayJournal",
+    "ReplayStore",
+    "UniformSampler",
+    "require_memory",
+]

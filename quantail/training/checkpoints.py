@@ -3,6 +3,7 @@
     checkpoints/000010000/agent.safetensors     the online network: all that acting needs
                           learner.safetensors   target network, optimizer, running sums
                           actor.safetensors     the observations that the next decision sees
+                          sampler.safetensors   priorities, where the replay is prioritized
                           state.json            counters, generators, episodes, tables, checksums
     checkpoints/last, best                      the name of one of them
 

@@ -5,7 +5,15 @@ from typing import Any
 
 import numpy as np
 
-GENERATORS = ("episodes", "exploration", "acting-taus", "learning-taus", "replay")
+GENERATORS = (
+    "episodes",
+    "exploration",
+    "acting-taus",
+    "acting-noise",
+    "learning-taus",
+    "learning-noise",
+    "replay",
+)
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
@@ -24,8 +32,9 @@ def state_of(generators: dict[str, np.random.Generator]) -> dict[str, Any]:
 
 
 def restore(generators: dict[str, np.random.Generator], states: dict[str, Any]) -> None:
-    for name, one in generators.items():
-        one.bit_generator.state = states[name]
+    """Put generators back; one that the states do not know stays at its beginning."""
+    for name, state in states.items():
+        generators[name].bit_generator.state = state
 
 
 def _sequence(seed: int, name: str) -> np.random.SeedSequence:

@@ -11,8 +11,8 @@ from quantail.envs.make import name_of, require_fresh
 from quantail.errors import QuantailError
 from quantail.networks import build_network
 from quantail.observations import ActionSpec, ObservationSpec
-from quantail.recipes import compose
-from quantail.replay import ReplayStore, require_memory
+from quantail.recipes import compose, parts_of
+from quantail.replay import PrioritizedSampler, ReplayStore, require_memory
 from quantail.replay.memory import human_bytes
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.settings import Settings
@@ -170,14 +170,23 @@ def _specs(source: EnvSource, settings: Settings) -> tuple[ObservationSpec, Acti
 
 def _open(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
     """Say what is about to run, and refuse what does not fit in memory."""
-    needed = ReplayStore.bytes_needed(info.observation, info.settings.replay_capacity)
-    reporter.opening(opening_lines(folder, info, pick_device(info.settings.device), needed))
+    s = info.settings
+    needed = ReplayStore.bytes_needed(info.observation, s.replay_capacity)
+    if s.replay == "prioritized":
+        needed += PrioritizedSampler.bytes_needed(s.replay_capacity)
+    reporter.opening(opening_lines(folder, info, pick_device(s.device), needed))
     require_memory(needed)
-    n_step, risk = info.settings.n_step, info.settings.risk
-    if n_step > 1 and risk != "neutral":
+    if s.risk == "neutral":
+        return
+    if s.head == "expected":
         reporter.warned(
-            f"with n_step {n_step} the first rewards of a target are the exploring policy's, "
-            f"so the learned law is not that of the policy under {risk}; n_step 1 makes it so."
+            f"risk {s.risk} has no effect: {s.agent} learns the mean alone, which every measure "
+            "values the same; take an agent that learns a distribution, such as iqn."
+        )
+    elif s.n_step > 1:
+        reporter.warned(
+            f"with n_step {s.n_step} the first rewards of a target are the exploring policy's, "
+            f"so the learned law is not that of the policy under {s.risk}; n_step 1 makes it so."
         )
 
 
@@ -194,15 +203,24 @@ def opening_lines(
 ) -> dict[str, str]:
     """What a user should know before a run starts."""
     s, shape = info.settings, "×".join(str(n) for n in info.observation.input_shape)
+    law = {
+        "expected": "mean alone",
+        "categorical": f"{s.atoms} atoms from {s.value_min:g} to {s.value_max:g}",
+        "quantiles": f"{s.quantiles} quantiles",
+        "implicit": f"N {s.online_samples}, N′ {s.target_samples}, K {s.policy_samples}",
+        "fractions": f"{s.quantiles} fractions",
+    }[s.head]
+    steps = f"{s.n_step}-step, " if s.n_step > 1 else ""
     learning = (
-        f"N {s.online_samples}, N′ {s.target_samples}, K {s.policy_samples}, batch {s.batch_size}, "
-        f"rate {s.learning_rate:g}, an update every {s.update_every} steps from step {s.learn_start:,}"
+        f"{law}, {steps}batch {s.batch_size}, rate {s.learning_rate:g}, "
+        f"an update every {s.update_every} steps from step {s.learn_start:,}"
     )
+    agent = ", ".join([s.agent, *(f"with {part}" for part in parts_of(s))])
     return {
         "environment": f"{info.env}, observation {shape}, {info.actions.count} actions",
-        "agent": f"{s.agent}, risk {s.risk}, preset {info.preset}",
+        "agent": f"{agent}, risk {s.risk}, preset {info.preset}",
         "learning": learning,
-        "replay": f"{s.replay_capacity:,} steps, {human_bytes(replay_bytes)} of memory",
+        "replay": f"{s.replay}, {s.replay_capacity:,} steps, {human_bytes(replay_bytes)} of memory",
         "budget": f"{s.steps:,} steps ({s.steps * s.action_repeat:,} frames), seed {s.seed}, "
         f"{s.envs} {'environment' if s.envs == 1 else 'environments'}, "
         f"{device.type} with {info.threads} {'thread' if info.threads == 1 else 'threads'}",

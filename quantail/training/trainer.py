@@ -16,7 +16,7 @@ from quantail.envs.adapt import Adapter, newest_frame
 from quantail.evaluation.evaluate import LANES, LONGEST, EvaluationStopped, play_episodes
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
-from quantail.replay import ReplayJournal, ReplayStore, UniformReplay
+from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.risk import RiskMeasure
 from quantail.training import seeds, tables
 from quantail.training.checkpoints import Checkpoint, Checkpoints
@@ -49,11 +49,22 @@ class Trainer:
         network = build_network(
             s, info.observation, info.actions.count, seeds.derived_seed(s.seed, "weights")
         )
-        self.learner = Learner(network, s, risk, self.generators["learning-taus"], device)
-        self.store = ReplayStore(info.observation, s.envs, s.replay_capacity)
-        self.replay = UniformReplay(
-            self.store, s.batch_size, s.n_step, s.discount, self.generators["replay"]
+        self.learner = Learner(
+            network,
+            s,
+            risk,
+            taus=self.generators["learning-taus"],
+            noise=self.generators["learning-noise"],
+            device=device,
         )
+        self.store = ReplayStore(info.observation, s.envs, s.replay_capacity)
+        drawing = self.generators["replay"]
+        self.sampler = (
+            PrioritizedSampler(self.store, s.priority_exponent, drawing)
+            if s.replay == "prioritized"
+            else UniformSampler(self.store, drawing)
+        )
+        self.replay = Replay(self.store, self.sampler, s.batch_size, s.n_step, s.discount)
         self.journal = ReplayJournal(folder.replay, self.store)
         self.actor = Actor(
             [make(source, s) for _ in range(s.envs)],
@@ -64,6 +75,7 @@ class Trainer:
             seeds=self.generators["episodes"],
             exploration=self.generators["exploration"],
             taus=self.generators["acting-taus"],
+            noise=self.generators["acting-noise"],
         )
         self.agent = Agent(network, s, info.observation, info.actions, source, risk)
         self.checkpoints = Checkpoints(folder.checkpoints)
@@ -129,9 +141,11 @@ class Trainer:
             since = max(before, s.learn_start - 1)
             for _ in range(self.steps // s.update_every - since // s.update_every):
                 with self.clock.phase("replay"):
-                    batch = self.replay.sample()
+                    batch = self.replay.sample(self.importance)
                 with self.clock.phase("learning"):
-                    self.learner.update(batch)
+                    priorities = self.learner.update(batch)
+                with self.clock.phase("replay"):
+                    self.replay.learned(priorities)
         if self.steps // s.target_every > before // s.target_every:
             self.learner.sync_target()
         self.reporter.advanced(self._status())
@@ -175,6 +189,11 @@ class Trainer:
     def epsilon(self) -> float:
         s = self.settings
         return linear(self.steps, s.epsilon_start, s.epsilon_end, s.learn_start, s.epsilon_steps)
+
+    @property
+    def importance(self) -> float:
+        """β of prioritized replay."""
+        return linear(self.steps, self.settings.importance_start, 1.0, 0, self.settings.importance_steps)
 
     # What happens between steps
 
@@ -297,6 +316,8 @@ class Trainer:
                 "learner": {k: v.cpu().numpy() for k, v in self.learner.tensors().items()},
                 "actor": {"observations": self.actor.observations.numpy()},
             }
+            if sampling := self.sampler.arrays():
+                files["sampler"] = sampling
             name = self.checkpoints.save(self.steps, files, self._state(segments))
             self._saved = dict(self.done_at)
             best = f"{self.scores.best_steps:09d}"
@@ -326,6 +347,8 @@ class Trainer:
         )
         self.learner.restore({k: torch.from_numpy(v) for k, v in checkpoint.arrays("learner").items()})
         self.journal.restore(state["replay"])
+        if self.settings.replay == "prioritized":
+            self.sampler.restore(checkpoint.arrays("sampler"))
         self._last = checkpoint.path.name
         self._segments = {self._last: {part["file"] for part in state["replay"]}}
         seeds.restore(self.generators, state["generators"])

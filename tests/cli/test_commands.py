@@ -78,7 +78,7 @@ def test_a_preset_printed_to_a_file_trains_with_the_same_settings(tmp_path, caps
         assert command("presets", name) == 0
         file = tmp_path / f"{name}.toml"
         file.write_text(capsys.readouterr().out, encoding="utf-8")
-        assert compose(str(file), {}) == compose(name, {})
+        assert compose(str(file), {}, base=name) == compose(name, {})
     own = tmp_path / "own.toml"
     own.write_text("head_size = 16\nsteps = 30\nlearn_start = 20\nmlp_sizes = [8]\n", encoding="utf-8")
     run = tmp_path / "run"
@@ -121,7 +121,8 @@ def test_doctor_finds_all_that_is_needed(capsys):
         (["eval", ".", "--episodes", "none"], "episodes takes a whole number of at least 1"),
         (["eval", ".", "--epsilon", "2"], "epsilon takes a number from 0 to 1"),
         (["resume"], "the following arguments are required: RUN"),
-        (["agents", "extra"], "unknown argument 'extra'"),
+        (["agents", "rainbo"], "Did you mean 'rainbow'"),
+        (["risks", "extra"], "unknown argument 'extra'"),
     ],
     ids=" ".join,
 )

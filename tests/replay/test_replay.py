@@ -6,12 +6,16 @@ from oracle import Told
 
 from quantail.errors import QuantailError
 from quantail.observations import ObservationSpec
-from quantail.replay import ReplayJournal, ReplayStore, UniformReplay, require_memory
+from quantail.replay import Replay, ReplayJournal, ReplayStore, UniformSampler, require_memory
 from quantail.replay.memory import available_memory, human_bytes
 from quantail.replay.store import FINAL, TERMINAL, TRUNCATED
 
 SHAPE = (2,)
 ENDINGS = st.sampled_from(["", "", "", "", "terminated", "truncated", "life", "cut"])
+
+
+def uniform(store, batch_size, n_step, discount):
+    return Replay(store, UniformSampler(store, np.random.default_rng(0)), batch_size, n_step, discount)
 
 
 class Written:
@@ -59,7 +63,7 @@ def test_every_transition_equals_the_oracles_across_ends_cuts_environments_and_t
 ):
     written = Written(envs, envs * length, stack)
     store = written.store
-    replay = UniformReplay(store, 4, n, 0.9, np.random.default_rng(0))
+    replay = uniform(store, 4, n, 0.9)
     for env, ending in steps:
         written.step(env % envs, ending)
     store.check_valid()
@@ -94,11 +98,11 @@ def filled(envs=2, capacity=40, stack=2, steps=60, every=7):
 
 def test_every_whole_transition_is_equally_likely_and_no_other_is_drawn():
     written = filled()
-    replay = UniformReplay(written.store, 50, 3, 0.9, np.random.default_rng(0))
+    replay = uniform(written.store, 50, 3, 0.9)
     counts = {}
     draws = 4000
     for _ in range(draws // 50 * 10):
-        env, place = replay._draw(50)
+        env, place = replay.draw(50)
         for key in zip(env.tolist(), place.tolist(), strict=True):
             counts[key] = counts.get(key, 0) + 1
     everywhere = [
@@ -118,7 +122,7 @@ def test_a_truncated_episode_bootstraps_from_its_true_last_frame_and_a_terminate
     written.step(0, "")
     written.step(0, "truncated")
     written.step(0, "terminated")
-    replay = UniformReplay(written.store, 1, 1, 0.5, np.random.default_rng(0))
+    replay = uniform(written.store, 1, 1, 0.5)
     env = np.zeros(3, np.int64)
     replay._next_observations = replay._observations.new_zeros((3, 2))
     replay._observations = replay._observations.new_zeros((3, 2))
@@ -130,7 +134,7 @@ def test_a_truncated_episode_bootstraps_from_its_true_last_frame_and_a_terminate
 
 def test_sampling_from_a_store_without_a_whole_transition_says_so():
     written = Written(1, 32, 1)
-    replay = UniformReplay(written.store, 2, 1, 0.9, np.random.default_rng(0))
+    replay = uniform(written.store, 2, 1, 0.9)
     for _ in range(2):
         with pytest.raises(QuantailError, match="no whole transition"):
             replay.sample()
@@ -139,7 +143,7 @@ def test_sampling_from_a_store_without_a_whole_transition_says_so():
 
 
 def test_a_sampled_batch_lives_in_the_same_buffers_every_time():
-    replay = UniformReplay(filled().store, 8, 1, 0.9, np.random.default_rng(0))
+    replay = uniform(filled().store, 8, 1, 0.9)
     first = replay.sample().observations.data_ptr()
     assert replay.sample().observations.data_ptr() == first
 

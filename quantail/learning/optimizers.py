@@ -1,0 +1,47 @@
+"""Optimizers, by the names that settings use."""
+
+from collections.abc import Callable, Iterable
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from quantail.settings import Settings
+
+
+class CenteredRMSProp(torch.optim.Optimizer):
+    """DQN's RMSProp: g / √(E[g²] − E[g]² + ε), with ε inside the root (torch's own has it outside)."""
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float, decay: float, eps: float) -> None:
+        super().__init__(parameters, {"lr": lr, "decay": decay, "eps": eps})
+
+    @torch.no_grad()
+    def step(self, closure: Callable[[], float] | None = None) -> None:  # type: ignore[override]
+        for group in self.param_groups:
+            keep = 1 - group["decay"]
+            for parameter in group["params"]:
+                if parameter.grad is None:
+                    continue
+                gradient, state = parameter.grad, self.state[parameter]
+                if not state:
+                    state["mean"] = torch.zeros_like(parameter)
+                    state["square"] = torch.zeros_like(parameter)
+                state["mean"].lerp_(gradient, keep)
+                state["square"].lerp_(gradient.square(), keep)
+                variance = torch.addcmul(state["square"], state["mean"], state["mean"], value=-1)
+                parameter.addcdiv_(
+                    gradient, variance.clamp_(min=0).add_(group["eps"]).sqrt_(), value=-group["lr"]
+                )
+
+
+def build_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
+    """The optimizer that the settings name."""
+    s = settings
+    if s.optimizer == "rmsprop":
+        return CenteredRMSProp(parameters, s.learning_rate, 0.95, s.rmsprop_epsilon)
+    return torch.optim.Adam(parameters, lr=s.learning_rate, eps=s.adam_epsilon, fused=True)
+
+
+def build_fraction_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
+    """FQF's own optimizer for the network that proposes fractions."""
+    return torch.optim.RMSprop(parameters, lr=settings.fraction_rate, alpha=0.95, eps=1e-5)
