@@ -40,6 +40,7 @@ class Preset:
 DOUBLE = {"optimizer": "rmsprop", "learning_rate": 2.5e-4, "target_every": 30_000}
 # A quarter of the rate, and of the root of epsilon (DQN Zoo).
 SLOWER_DOUBLE = DOUBLE | {"learning_rate": 2.5e-4 / 4, "rmsprop_epsilon": 0.01 / 32**2 / 16}
+WIDE = {"atoms": 101, "value_min": -100.0, "value_max": 100.0}
 RAINBOW = {"dueling": True, "noisy": True, "double": True, "n_step": 3, "replay": "prioritized"}
 
 AGENTS: dict[str, Recipe] = {
@@ -84,7 +85,7 @@ AGENTS: dict[str, Recipe] = {
         summary="the chances of 51 fixed returns",
         paper="Bellemare, Dabney and Munos 2017, arXiv 1707.06887",
         parts={"head": "categorical"},
-        on={"atari-paper": {"learning_rate": 2.5e-4}},
+        on={"atari-paper": {"learning_rate": 2.5e-4}, "small": WIDE},
     ),
     "qr-dqn": Recipe(
         summary="the returns at fixed quantiles",
@@ -103,7 +104,8 @@ AGENTS: dict[str, Recipe] = {
                 "gradient_clip": 10.0,
                 "learn_start": 20_000,
                 "target_every": 8_000,
-            }
+            },
+            "small": WIDE,
         },
     ),
     "iqn": Recipe(

@@ -173,3 +173,20 @@ def test_numbers_arrays_and_tensors_get_the_same_answer(tau, name):
     assert isinstance(answer, float)
     assert math.isclose(measure(np.array([tau]))[0], answer, abs_tol=1e-15)
     assert math.isclose(measure(torch.tensor(tau, dtype=torch.float64)).item(), answer, abs_tol=1e-15)
+
+
+@pytest.mark.parametrize("risk", [*EXAMPLES, Norm(7), Custom(lambda tau: tau**2)], ids=str)
+def test_the_inverse_is_the_share_of_levels_that_the_map_takes_below(risk):
+    levels = torch.linspace(0, 1, 41, dtype=torch.float64)
+    mapped = risk(midpoints(200_000, torch.float64))
+    shares = torch.stack([(mapped <= level).double().mean() for level in levels])
+    torch.testing.assert_close(risk.inverse(levels), shares, rtol=0, atol=2e-5)
+    assert float(risk.inverse(levels)[-1]) == 1
+    assert float(risk.inverse(torch.ones(1))) == 1
+
+
+def test_the_inverse_of_a_map_with_a_jump_and_a_flat_part_is_the_share_below_all_the_same():
+    risk = Custom(lambda tau: torch.where(tau < 0.3, 0.2 * torch.ones_like(tau), 0.5 + tau / 2))
+    levels = torch.tensor([0.1, 0.2, 0.4, 0.8, 1.0], dtype=torch.float64)
+    expected = torch.tensor([0.0, 0.3, 0.3, 0.6, 1.0], dtype=torch.float64)
+    torch.testing.assert_close(risk.inverse(levels), expected, rtol=0, atol=1e-8)

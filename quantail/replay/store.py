@@ -98,6 +98,17 @@ class ReplayStore:
             begun |= (self.flags_at(env, at) & FIRST) > 0
         return whole
 
+    def returns(self, env: int, count: int, discount: float) -> NDArray[np.float64]:
+        """Discounted returns from each of the newest `count` places, as far as the ring has them."""
+        count = min(count, self.length)
+        places = np.arange(self.written[env] - count, self.written[env]) % self.length
+        going = (self.flags[env, places] & TERMINAL) == 0
+        total, returns = 0.0, np.zeros(count)
+        for at in range(count - 1, -1, -1):
+            total = float(self.rewards[env, places[at]]) + discount * total * going[at]
+            returns[at] = total
+        return returns
+
     def check_valid(self) -> None:
         """Raise if what the rings hold cannot have come from episodes."""
         for env in range(self.envs):

@@ -26,6 +26,7 @@ from quantail.training.run_folder import RunFolder, RunInfo
 from quantail.training.scores import Scores
 from quantail.training.signals import StopSignals
 from quantail.training.sinks import TensorBoard
+from quantail.training.support import SupportWatch
 
 RECENT = 100  # episodes in the running mean
 
@@ -86,6 +87,7 @@ class Trainer:
             "evaluations": tables.Table(folder.table("evaluations"), tables.EVALUATIONS),
         }
         self.tensorboard = TensorBoard(folder.tensorboard) if s.tensorboard else None
+        self.support = SupportWatch(s.value_min, s.value_max) if s.head == "categorical" else None
         self.clock = Clock()
         self._lanes: list[Adapter] = []
         self.signals = StopSignals()
@@ -184,6 +186,12 @@ class Trainer:
                 "terminated": int(transition.terminated),
             }
         )
+        if self.support:
+            # A truncated episode has one place more than it has steps.
+            places = len(episode.actions) + int(transition.truncated)
+            returns = self.store.returns(transition.env, places, self.settings.discount)
+            if warning := self.support.see(returns):
+                self.reporter.warned(warning)
 
     @property
     def epsilon(self) -> float:

@@ -1,0 +1,28 @@
+import math
+
+import pytest
+import torch
+
+from quantail.learning.optimizers import CenteredRMSProp, build_optimizer
+from quantail.settings import Settings
+
+
+def test_rmsprop_is_dqns_with_centered_squares_and_epsilon_inside_the_root():
+    start, gradients = 2.0, [0.5, -0.2, 0.9, 0.9, 0.0]
+    parameter = torch.nn.Parameter(torch.tensor([start], dtype=torch.float64))
+    optimizer = CenteredRMSProp([parameter], lr=0.1, decay=0.95, eps=0.01)
+    value, mean, square = start, 0.0, 0.0
+    for gradient in gradients:
+        parameter.grad = torch.tensor([gradient], dtype=torch.float64)
+        optimizer.step()
+        mean = 0.95 * mean + 0.05 * gradient
+        square = 0.95 * square + 0.05 * gradient**2
+        value -= 0.1 * gradient / math.sqrt(square - mean**2 + 0.01)
+        assert float(parameter) == pytest.approx(value, rel=1e-12)
+
+
+def test_the_settings_name_the_optimizer():
+    parameters = [torch.nn.Parameter(torch.zeros(1))]
+    assert isinstance(build_optimizer(Settings(), parameters), torch.optim.Adam)
+    group = build_optimizer(Settings(optimizer="rmsprop"), parameters).param_groups[0]
+    assert group["eps"] == pytest.approx(0.01 / 32**2)

@@ -1,0 +1,79 @@
+import numpy as np
+import pytest
+import torch
+
+from quantail.networks.laws import Law
+from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang, parse_risk
+
+MEASURES = [CPW(0.71), CVaR(0.3), CVaR(1.0), Norm(3), Pow(-2), Pow(1.5), Wang(-0.75), Wang(0.75)]
+OWN = parse_risk(lambda tau: tau**2)
+
+
+def some(kind, batch=3, atoms=7, actions=2, seed=0):
+    g = torch.Generator().manual_seed(seed)
+    values = 3 * torch.randn(batch, atoms, actions, generator=g, dtype=torch.float64)
+    if kind == "equal":
+        return Law(values)
+    shape = (batch, atoms, 1 if kind == "shared" else actions)
+    weights = torch.rand(shape, generator=g, dtype=torch.float64) ** 3
+    return Law(values, weights / weights.sum(dim=1, keepdim=True))
+
+
+def laws_of(law):
+    """For each state and action, the atoms in rising order and their chances, in plain Python."""
+    batch, atoms, actions = law.atoms.shape
+    weights = torch.full_like(law.atoms, 1 / atoms) if law.weights is None else law.weights
+    weights = weights.expand(batch, atoms, actions)
+    for row in range(batch):
+        for action in range(actions):
+            pairs = zip(
+                law.atoms[row, :, action].tolist(), weights[row, :, action].tolist(), strict=True
+            )
+            yield row, action, sorted(pairs)
+
+
+def quantile(pairs, tau):
+    total = 0.0
+    for value, chance in pairs:
+        total += chance
+        if total >= tau - 1e-12:
+            return value
+    return pairs[-1][0]
+
+
+@pytest.mark.parametrize("kind", ["equal", "shared", "own"])
+def test_a_quantile_is_the_least_atom_whose_cumulated_chance_reaches_the_level(kind):
+    law = some(kind)
+    taus = torch.tensor([0.01, 0.2, 0.5, 0.77, 0.99], dtype=torch.float64)
+    answer = law.quantiles(taus.expand(3, -1))
+    for row, action, pairs in laws_of(law):
+        assert answer[row, :, action].tolist() == [quantile(pairs, t) for t in taus.tolist()]
+    assert (law.quantiles(torch.rand(3, 50).double().sort(dim=1).values).diff(dim=1) >= 0).all()
+
+
+@pytest.mark.parametrize("kind", ["equal", "shared", "own"])
+@pytest.mark.parametrize("risk", [Neutral(), *MEASURES, OWN], ids=str)
+def test_the_value_under_a_risk_is_the_integral_of_the_distorted_quantile_function(kind, risk):
+    law = some(kind)
+    levels = risk((torch.arange(20_000, dtype=torch.float64) + 0.5) / 20_000).tolist()
+    value = law.value(risk)
+    for row, action, pairs in laws_of(law):
+        chances = np.cumsum([chance for _, chance in pairs])
+        index = np.searchsorted(chances, levels).clip(max=len(pairs) - 1)
+        integral = np.array([atom for atom, _ in pairs])[index].mean()
+        assert float(value[row, action]) == pytest.approx(integral, abs=3e-3)
+
+
+def test_a_point_mass_has_the_same_value_under_every_measure():
+    law = Law(torch.tensor([[[2.5, -1.0]]]))
+    for risk in MEASURES:
+        assert law.value(risk).tolist() == [[2.5, -1.0]]
+    assert law.quantiles(torch.tensor([[0.0, 0.5, 1.0]]))[0, :, 0].tolist() == [2.5] * 3
+
+
+def test_values_do_not_depend_on_the_order_of_atoms():
+    law = some("own")
+    order = torch.randperm(7)
+    turned = Law(law.atoms[:, order], law.weights[:, order])
+    for risk in (Neutral(), CVaR(0.2)):
+        torch.testing.assert_close(law.value(risk), turned.value(risk))
