@@ -117,7 +117,12 @@ AGENTS: dict[str, Recipe] = {
         summary="IQN with the other parts of Rainbow",
         paper="Toromanoff, Wirbel and Moutarde 2019, arXiv 1908.04683",
         parts={"head": "implicit", **RAINBOW, "priority_exponent": 0.2, "noisy_sigma": 0.1},
-        on={"atari-paper": {"learn_start": 20_000, "target_every": 8_000}},
+        on={
+            "atari-paper": {"learn_start": 20_000, "target_every": 8_000},
+            # With 0.1 an agent may never meet the first reward.
+            "minatar": {"noisy_sigma": 0.5},
+            "small": {"noisy_sigma": 0.5},
+        },
     ),
     "m-iqn": Recipe(
         summary="IQN with Munchausen's log-policy in the reward",
@@ -216,10 +221,14 @@ def compose(preset: str, changes: Changes, base: str = "") -> Settings:
         if not settings.counts(name):
             part, *values = ABOUT[name].only
             raise QuantailError(
-                f"{name} has no effect here: it is for {part} {' or '.join(values)}, "
-                f"and {part} is {getattr(settings, part)}."
+                f"{name} has no effect here: it is for {part} {_plain(' or '.join(values))}, "
+                f"and {part} is {_plain(str(getattr(settings, part)))}."
             )
     return settings
+
+
+def _plain(value: str) -> str:
+    return {"True": "yes", "False": "no"}.get(value, value)
 
 
 def sources(preset: str, changes: Changes, base: str = "") -> dict[str, str]:

@@ -3,6 +3,7 @@
 from collections.abc import Callable
 from dataclasses import dataclass
 
+import torch
 from torch import Tensor
 
 from quantail.learning.losses import (
@@ -86,10 +87,11 @@ def _fractions(
     """FQF: the quantile Huber loss at the proposed levels, and the proposals' own loss."""
     fractions = head.fractions(features)  # [batch, N + 1]
     taus = between(fractions.detach())
-    predictions = taken(head.quantiles(features, taus), actions)
+    predictions = taken(head.implicit.quantiles(features, taus), actions)
     outcome = _quantiles(predictions, taus, target, kappa)
-    inner = taken(head.quantiles(features.detach(), fractions[:, 1:-1].detach()), actions)
-    proposals = fraction_loss(fractions, inner.detach(), predictions.detach())
+    with torch.no_grad():
+        inner = taken(head.implicit.quantiles(features, fractions[:, 1:-1]), actions)
+    proposals = fraction_loss(fractions, inner, predictions)
     widths = fractions.detach().diff(dim=1)
     values = (widths * predictions.detach()).sum(dim=1)
     return Outcome(outcome.losses, outcome.priorities, values, proposals)

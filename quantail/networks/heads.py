@@ -165,11 +165,12 @@ class LearnedFractions(nn.Module):
     def law(self, features: Tensor) -> Law:
         """F⁻¹ at the midpoints τ̂_i, each with the chance τ_{i+1} − τ_i."""
         fractions = self.fractions(features).detach()
-        atoms = self.quantiles(features, between(fractions))
+        atoms = self.implicit.quantiles(features, between(fractions))
         return Law(atoms, fractions.diff(dim=1).unsqueeze(2))
 
     def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
-        return self.implicit.quantiles(features, taus)
+        """Those of the law: between the levels where it is trained, the network itself means nothing."""
+        return self.law(features).quantiles(taus)
 
 
 Head = ExpectedValue | Categorical | FixedQuantiles | ImplicitQuantiles | LearnedFractions

@@ -1,0 +1,110 @@
+"""Train every agent on one environment, evaluate its best checkpoint afresh, and write the table.
+
+    python benchmarks/agents.py [ENV] [--agents A B] [--seeds 0 1] [--jobs 2] [--out DIR] [--table FILE.csv]
+
+Each run is a process of its own with one thread. What is done is kept, and a broken-off run goes on, so
+the command can be stopped and given again. The table is CSV; the same rows are printed as Markdown.
+"""
+
+import argparse
+import csv
+import json
+import os
+import subprocess
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+
+from quantail.recipes import AGENTS
+
+EPISODES = 100
+COLUMNS = (
+    "env",
+    "agent",
+    "seed",
+    "steps",
+    "random",
+    "last",
+    "best",
+    "best_at",
+    "score",
+    "steps_per_second",
+)
+
+
+def quantail(*words: object) -> subprocess.CompletedProcess[str]:
+    command = [sys.executable, "-m", "quantail", *map(str, words)]
+    threads = {**os.environ, "OMP_NUM_THREADS": "1"}
+    return subprocess.run(command, capture_output=True, text=True, env=threads, check=False)
+
+
+def rows(run: Path, table: str) -> list[dict[str, str]]:
+    with (run / f"{table}.csv").open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def trained(env: str, agent: str, seed: int, run: Path) -> None:
+    """A finished run in this folder."""
+    if not run.exists():
+        answer = quantail(
+            "train", env, "--agent", agent, "--seed", seed, "--threads", 1, "--quiet", "--out", run
+        )
+    else:
+        answer = quantail("resume", run, "--quiet")
+        if "has done its" in answer.stderr:
+            return
+    if answer.returncode:
+        raise SystemExit(f"{agent}, seed {seed}: {answer.stderr}")
+
+
+def measured(env: str, agent: str, seed: int, run: Path) -> dict[str, object]:
+    """What the run came to: evaluations in training, and the best checkpoint on episodes of its own."""
+    trained(env, agent, seed, run)
+    told = quantail("eval", run, "--episodes", EPISODES, "--seed", 1000 + seed, "--json").stdout
+    fresh = json.loads(told)
+    evaluations, timing = rows(run, "evaluations"), rows(run, "timing")
+    learned = [row for row in evaluations if row["policy"] == "agent"]
+    last = timing[-1]
+    row: dict[str, object] = {
+        "env": env,
+        "agent": agent,
+        "seed": seed,
+        "steps": int(last["steps"]),
+        "random": round(float(evaluations[0]["mean"]), 2),
+        "last": round(float(learned[-1]["mean"]), 2),
+        "best": round(max(float(row["mean"]) for row in learned), 2),
+        "best_at": fresh["checkpoint"],
+        "score": round(fresh["mean"], 2),
+        "steps_per_second": round(int(last["steps"]) / float(last["seconds"])),
+    }
+    print(" | ".join(str(row[column]) for column in COLUMNS), flush=True)
+    return row
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("env", nargs="?", default="MinAtar/Breakout-v1")
+    parser.add_argument("--agents", nargs="+", default=list(AGENTS), choices=list(AGENTS))
+    parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2)))
+    parser.add_argument("--out", type=Path, default=Path("runs/agents"))
+    parser.add_argument("--table", type=Path)
+    arguments = parser.parse_args()
+    arguments.out.mkdir(parents=True, exist_ok=True)
+    jobs = [(agent, seed) for seed in arguments.seeds for agent in arguments.agents]
+
+    def work(job: tuple[str, int]) -> dict[str, object]:
+        agent, seed = job
+        return measured(arguments.env, agent, seed, arguments.out / f"{agent}-s{seed}")
+
+    with ThreadPoolExecutor(arguments.jobs) as pool:
+        table = sorted(pool.map(work, jobs), key=lambda row: list(AGENTS).index(str(row["agent"])))
+    if arguments.table:
+        with arguments.table.open("w", encoding="utf-8", newline="") as file:
+            writer = csv.DictWriter(file, COLUMNS, lineterminator="\n")
+            writer.writeheader()
+            writer.writerows(table)
+
+
+if __name__ == "__main__":
+    main()

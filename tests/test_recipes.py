@@ -1,0 +1,148 @@
+import pytest
+
+from quantail.errors import QuantailError
+from quantail.recipes import AGENTS, PRESETS, compose, parts_of, sources
+from quantail.settings import Settings, to_toml
+
+PARTS = ("head", "dueling", "noisy", "double", "munchausen", "n_step", "replay")
+# The agents of the papers: head, dueling, noisy, double, Munchausen, n, replay.
+TABLE = {
+    "dqn": ("expected", False, False, False, False, 1, "uniform"),
+    "double-dqn": ("expected", False, False, True, False, 1, "uniform"),
+    "dueling-dqn": ("expected", True, False, True, False, 1, "uniform"),
+    "prioritized-dqn": ("expected", False, False, True, False, 1, "prioritized"),
+    "prioritized-dueling-dqn": ("expected", True, False, True, False, 1, "prioritized"),
+    "c51": ("categorical", False, False, False, False, 1, "uniform"),
+    "qr-dqn": ("quantiles", False, False, False, False, 1, "uniform"),
+    "rainbow": ("categorical", True, True, True, False, 3, "prioritized"),
+    "iqn": ("implicit", False, False, False, False, 1, "uniform"),
+    "rainbow-iqn": ("implicit", True, True, True, False, 3, "prioritized"),
+    "m-iqn": ("implicit", False, False, False, True, 1, "uniform"),
+    "fqf": ("fractions", False, False, False, False, 1, "uniform"),
+}
+
+
+def test_each_agent_has_the_parts_of_its_paper_and_there_is_no_other():
+    assert list(AGENTS) == list(TABLE)
+    for name, expected in TABLE.items():
+        settings = compose("atari-paper", {"agent": name})
+        assert tuple(getattr(settings, part) for part in PARTS) == expected, name
+        assert parts_of(settings) == []
+
+
+def test_the_published_atari_settings():
+    def of(agent, *names):
+        settings = compose("atari-paper", {"agent": agent})
+        return tuple(getattr(settings, name) for name in names)
+
+    rmsprop = ("optimizer", "learning_rate", "rmsprop_epsilon")
+    assert of("dqn", *rmsprop) == ("rmsprop", 2.5e-4, 0.01 / 32**2)
+    assert of("dqn", "epsilon_end", "evaluation_epsilon", "target_every") == (0.1, 0.05, 10_000)
+    assert of("double-dqn", *rmsprop) == ("rmsprop", 2.5e-4, 0.01 / 32**2)
+    double = ("epsilon_end", "evaluation_epsilon", "target_every")
+    for agent in ("double-dqn", "dueling-dqn", "prioritized-dqn", "prioritized-dueling-dqn"):
+        assert of(agent, *double) == (0.01, 0.001, 30_000)
+    for agent in ("prioritized-dqn", "prioritized-dueling-dqn"):
+        assert of(agent, "learning_rate", "priority_exponent", "importance_start") == (6.25e-5, 0.6, 0.4)
+        assert of(agent, "importance_steps", "steps") == (50_000_000, 50_000_000)
+    assert of("dueling-dqn", "gradient_clip") == (10.0,)
+    adam = ("optimizer", "learning_rate", "adam_epsilon")
+    assert of("c51", *adam) == ("adam", 2.5e-4, 0.01 / 32)
+    assert of("c51", "atoms", "value_min", "value_max") == (51, -10.0, 10.0)
+    assert of("qr-dqn", *adam, "quantiles", "kappa") == ("adam", 5e-5, 0.01 / 32, 200, 1.0)
+    assert of("rainbow", *adam) == ("adam", 6.25e-5, 0.005 / 32)
+    assert of("rainbow", "learn_start", "target_every", "gradient_clip") == (20_000, 8_000, 10.0)
+    assert of("rainbow", "priority_exponent", "noisy_sigma", "atoms") == (0.5, 0.5, 51)
+    assert of("rainbow", "epsilon_start", "epsilon_end") == (0.0, 0.0)
+    assert of("iqn", *adam) == ("adam", 5e-5, 0.01 / 32)
+    assert of("rainbow-iqn", *adam) == ("adam", 5e-5, 0.01 / 32)
+    munchausen = ("munchausen_alpha", "munchausen_temperature", "munchausen_clip")
+    assert of("m-iqn", *adam, *munchausen) == ("adam", 5e-5, 0.01 / 32, 0.9, 0.03, -1.0)
+    assert of("fqf", *adam, "quantiles", "fraction_rate") == ("adam", 5e-5, 0.01 / 32, 32, 2.5e-9)
+
+
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("agent", AGENTS)
+def test_every_agent_composes_with_every_preset_and_survives_a_toml_file(agent, preset, tmp_path):
+    settings = compose(preset, {"agent": agent})
+    file = tmp_path / "own.toml"
+    file.write_text(to_toml(settings, "mine", sources(preset, {"agent": agent})), encoding="utf-8")
+    assert compose(str(file), {}, base=preset) == settings
+
+
+def test_a_part_can_be_changed_in_a_file_without_leaving_the_agent(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text('agent = "rainbow"\nnoisy = false\natoms = 21\n', encoding="utf-8")
+    settings = compose(str(file), {}, base="minatar")
+    assert (settings.agent, settings.noisy, settings.double, settings.atoms) == (
+        "rainbow",
+        False,
+        True,
+        21,
+    )
+    assert settings.epsilon_start == 1.0  # no noise, so it explores by chance
+
+
+def test_an_agent_given_beside_a_file_wins_over_the_files_parts(tmp_path):
+    file = tmp_path / "own.toml"
+    plain = compose("minatar", {"learning_rate": 0.5})
+    file.write_text(to_toml(plain, "mine", {}), encoding="utf-8")
+    settings = compose(str(file), {"agent": "rainbow"}, base="minatar")
+    assert tuple(getattr(settings, part) for part in PARTS) == TABLE["rainbow"]
+    assert settings.learning_rate == 0.5
+
+
+def test_parts_compose_by_a_flag_each_and_what_runs_is_told():
+    changes = {"agent": "iqn", "n_step": 3, "double": True, "replay": "prioritized"}
+    settings = compose("minatar", changes)
+    assert parts_of(settings) == ["double", "prioritized replay"]
+    assert parts_of(compose("minatar", {"agent": "rainbow", "dueling": "no"})) == ["no dueling"]
+    assert parts_of(compose("minatar", {"head": "categorical"})) == ["categorical head"]
+
+
+def test_noise_takes_the_place_of_epsilon_unless_the_user_wants_both():
+    assert compose("minatar", {"noisy": True}).epsilon_start == 0
+    assert compose("minatar", {"noisy": True, "epsilon_start": 0.3}).epsilon_start == 0.3
+    assert compose("minatar", {"agent": "rainbow", "noisy": False}).epsilon_start == 1.0
+
+
+def test_munchausen_takes_one_step_where_only_the_preset_wanted_more():
+    assert compose("small", {"agent": "iqn"}).n_step > 1
+    assert compose("small", {"munchausen": True}).n_step == 1
+    assert compose("small", {"agent": "m-iqn"}).n_step == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"agent": "m-iqn", "n_step": 3}, "munchausen takes n_step 1, not 3"),
+        ({"agent": "m-iqn", "double": True}, "munchausen cannot be double"),
+        ({"agent": "rainbow", "munchausen": True}, "munchausen cannot be double"),
+        ({"agent": "c51", "value_min": 3, "value_max": 3}, "value_min 3 is not below value_max 3"),
+        ({"agent": "c51", "atoms": 1}, "atoms takes a whole number of at least 2"),
+        ({"head": "gaussian"}, "head takes expected, categorical, quantiles, implicit or fractions"),
+        ({"replay": "prioritised"}, "Did you mean 'prioritized'"),
+        ({"agent": "dqnn"}, "Did you mean 'dqn'"),
+        ({"atoms": 21}, "atoms has no effect here: it is for head categorical, and head is implicit"),
+        ({"agent": "dqn", "online_samples": 4}, "it is for head implicit, and head is expected"),
+        ({"agent": "c51", "kappa": 0.5}, "kappa has no effect here"),
+        ({"priority_exponent": 0.3}, "it is for replay prioritized, and replay is uniform"),
+        ({"noisy_sigma": 0.3}, "noisy_sigma has no effect here: it is for noisy yes, and noisy is no"),
+        ({"munchausen_clip": 1.0, "munchausen": True}, "munchausen_clip takes a number of at most 0"),
+        ({"rmsprop_epsilon": 0.1}, "it is for optimizer rmsprop, and optimizer is adam"),
+    ],
+    ids=str,
+)
+def test_what_makes_no_sense_is_refused_with_the_reason(changes, says):
+    with pytest.raises(QuantailError, match=says):
+        compose("minatar", changes)
+
+
+def test_every_value_that_is_not_a_default_has_a_source():
+    plain = Settings()
+    for agent in AGENTS:
+        for preset in PRESETS:
+            named, settings = sources(preset, {"agent": agent}), compose(preset, {"agent": agent})
+            changed = {k for k in vars(settings) if getattr(settings, k) != getattr(plain, k)}
+            assert set(named) == changed
+            assert all(named.values())
