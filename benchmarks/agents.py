@@ -1,6 +1,6 @@
 """Train every agent on one environment, evaluate its best checkpoint afresh, and write the table.
 
-    python benchmarks/agents.py [ENV] [--agents A B] [--seeds 0 1] [--jobs 2] [--out DIR] [--table FILE.csv]
+    python benchmarks/agents.py [ENV] [--agents A B] [--seeds 0 1] [--jobs 2] [--out DIR] [--table CSV]
 
 Each run is a process of its own with one thread. What is done is kept, and a broken-off run goes on, so
 the command can be stopped and given again. The table is CSV; the same rows are printed as Markdown.

@@ -11,6 +11,7 @@ from pathlib import Path
 import gymnasium as gym
 
 from quantail.cli.main import run
+from quantail.recipes import AGENTS
 
 TINY = {
     "learn_start": 60,
@@ -39,6 +40,16 @@ QUICK = {
         "envs": 2,
     },
 }
+
+
+def quick(agent, env="CartPole-v1"):
+    """Settings for a tiny run of an agent."""
+    settings = QUICK[env] | {"agent": agent}
+    if AGENTS[agent].parts.get("munchausen"):
+        settings["n_step"] = 1
+    if AGENTS[agent].parts["head"] != "implicit":
+        settings = {k: v for k, v in settings.items() if not k.endswith("_samples")}
+    return settings
 
 
 class ShiftedCartPole(gym.ActionWrapper):
@@ -109,8 +120,10 @@ def same_learning(a, b):
     names = [(run / "checkpoints" / "last").read_text().strip() for run in (a, b)]
     assert names[0] == names[1]
     here, there = (run / "checkpoints" / names[0] for run in (a, b))
-    for file in ("agent", "learner", "actor"):
-        name = f"{file}.safetensors"
+    files = [{path.name for path in folder.glob("*.safetensors")} for folder in (here, there)]
+    assert files[0] == files[1]
+    assert files[0] >= {"agent.safetensors", "learner.safetensors", "actor.safetensors"}
+    for name in files[0]:
         assert (here / name).read_bytes() == (there / name).read_bytes(), name
     states = [json.loads((path / "state.json").read_text()) for path in (here, there)]
     for key in ("steps", "episodes", "generators", "playing", "scores", "recent"):

@@ -1,0 +1,160 @@
+"""Every agent, end to end: a tiny real run, exactly resumed, loaded, and asked under any risk."""
+
+import signal
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from runs import command, flags, kill_when, quantail, quick, rows, same_learning
+from safetensors.numpy import load_file
+
+import quantail as q
+from quantail.recipes import AGENTS
+from quantail.training.reporter import Reporter
+from quantail.training.support import SupportWatch
+
+
+class Listening(Reporter):
+    def __init__(self):
+        self.warnings, self.lines = [], {}
+
+    def warned(self, sentence):
+        self.warnings.append(sentence)
+
+    def opening(self, lines):
+        self.lines = lines
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_a_run_resumed_agrees_bit_for_bit_with_one_that_was_not(agent, tmp_path):
+    settings = quick(agent)
+    whole = q.train("CartPole-v1", out=tmp_path / "whole", steps=300, **settings)
+    q.train("CartPole-v1", out=tmp_path / "half", steps=200, **settings)
+    q.resume(tmp_path / "half", steps=300)
+    assert same_learning(tmp_path / "whole", tmp_path / "half")
+    assert len(rows(tmp_path / "whole", "metrics")) == 15
+
+    loaded = q.load(tmp_path / "whole", "last")
+    observation = np.zeros((2, 4), np.float32)
+    assert loaded.act(observation) == whole.act(observation)
+    quantiles = loaded.quantiles(observation, [0.1, 0.5, 0.9])
+    assert quantiles.shape == (3, 2)
+    assert np.isfinite(quantiles).all()
+    for risk in ("cvar:0.1", "wang:0.75", "cpw:0.71"):
+        values = loaded.values(observation, risk)
+        assert loaded.act(observation, risk) == values.argmax()
+        if AGENTS[agent].parts["head"] == "expected":
+            np.testing.assert_allclose(values, loaded.values(observation), rtol=1e-6)
+        assert len(q.evaluate(loaded, episodes=2, risk=risk).returns) == 2
+
+
+@pytest.mark.parametrize("agent", ["rainbow", "rainbow-iqn", "fqf"])
+def test_noise_priorities_and_fractions_survive_a_sigkill(agent, tmp_path):
+    settings = flags(quick(agent, "MinAtar/Breakout-v1") | {"steps": 300})
+    whole, broken = tmp_path / "whole", tmp_path / "broken"
+    assert quantail("train", "MinAtar/Breakout-v1", "--out", whole, *settings).returncode == 0
+    status, _ = kill_when(
+        lambda: len(rows(broken, "metrics")) >= 7,
+        *("train", "MinAtar/Breakout-v1", "--out", broken, *settings),
+    )
+    assert status == -signal.SIGKILL
+    assert quantail("resume", broken).returncode == 0
+    assert same_learning(whole, broken)
+
+
+def test_evaluating_never_changes_what_a_noisy_agent_learns(tmp_path):
+    for name, every in (("often", 10), ("never", 200)):
+        settings = quick("rainbow-iqn") | {"evaluation_every": every}
+        q.train("CartPole-v1", out=tmp_path / name, steps=200, **settings)
+    for file in ("agent", "learner", "actor", "sampler"):
+        path = f"checkpoints/000000200/{file}.safetensors"
+        assert (tmp_path / "often" / path).read_bytes() == (tmp_path / "never" / path).read_bytes()
+
+
+def test_a_noisy_agent_explores_without_epsilon_and_answers_without_noise(tmp_path):
+    agent = q.train("CartPole-v1", out=tmp_path / "run", steps=120, **quick("rainbow"))
+    assert {row.split(",")[4] for row in rows(tmp_path / "run", "metrics")} == {"0.0"}
+    observation = np.random.default_rng(0).normal(size=(20, 2, 4)).astype(np.float32)
+    first = agent.values(observation)
+    assert all((agent.values(observation) == first).all() for _ in range(3))
+    assert (q.load(tmp_path / "run", "last").values(observation) == first).all()
+
+
+def test_priorities_are_in_the_checkpoint_and_are_not_all_the_same(tmp_path):
+    q.train("CartPole-v1", out=tmp_path / "run", steps=200, **quick("prioritized-dqn"))
+    leaves = load_file(tmp_path / "run/checkpoints/000000200/sampler.safetensors")["leaves"]
+    assert len(np.unique(leaves)) > 20
+
+
+def test_ingredients_compose_by_flags(tmp_path, capsys):
+    run = tmp_path / "run"
+    words = ("--agent", "iqn", "--n-step", 3, "--double", "--replay", "prioritized")
+    settings = quick("iqn")
+    settings = flags({k: v for k, v in settings.items() if k not in ("agent", "n_step")})
+    assert command("train", "CartPole-v1", "--out", run, "--steps", 100, *words, *settings) == 0
+    said = " ".join(capsys.readouterr().err.split())
+    assert "iqn, with double, with prioritized replay, risk neutral" in said
+    assert "3-step" in said
+    assert "replay prioritized, 150 steps" in said
+    agent = q.load(run)
+    assert (agent.settings.double, agent.settings.n_step) == (True, 3)
+
+
+def test_what_cannot_be_is_refused_before_anything_starts(tmp_path, capsys):
+    run = tmp_path / "run"
+    for words, says in (
+        (["--agent", "m-iqn", "--double"], "munchausen cannot be double"),
+        (["--agent", "m-iqn", "--n-step", "3"], "munchausen takes n_step 1"),
+        (["--agent", "iqn", "--atoms", "21"], "atoms has no effect here"),
+        (["--agent", "c51", "--value-max", "-200"], "is not below value_max"),
+        (["--agent", "rainbow-iqm"], "Did you mean 'rainbow-iqn'"),
+        (["--head", "gaussian"], "head takes"),
+    ):
+        assert command("train", "CartPole-v1", "--out", run, *words) == 2
+        said = capsys.readouterr().err
+        assert says in said
+        assert said.count("\n") == 1
+        assert not run.exists()
+
+
+def test_a_risk_for_an_agent_that_knows_the_mean_alone_is_told_to_have_no_effect(tmp_path):
+    heard = Listening()
+    settings = quick("dqn") | {"risk": "cvar:0.1", "n_step": 1}
+    q.train("CartPole-v1", out=tmp_path / "run", steps=60, reporter=heard, **settings)
+    assert len(heard.warnings) == 1
+    assert "risk cvar:0.1 has no effect: dqn learns the mean alone" in heard.warnings[0]
+
+
+class Paying(gym.Env):
+    """Ten steps of reward 1, or of −1 once in a while."""
+
+    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.left, self.sign = 10, 1 if self.np_random.random() < 0.7 else -1
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.left -= 1
+        return np.zeros(1, np.float32), float(self.sign), self.left == 0, False, {}
+
+
+@pytest.mark.parametrize(("support", "warned"), [((-10, 10), False), ((-5, 5), True), ((-10, 4), True)])
+def test_returns_that_leave_the_support_are_told_with_the_range_that_was_seen(support, warned, tmp_path):
+    heard = Listening()
+    settings = quick("c51") | {"stack": 1, "value_min": support[0], "value_max": support[1]}
+    q.train(Paying, out=tmp_path / "run", steps=200, discount=1.0, reporter=heard, **settings)
+    if not warned:
+        assert heard.warnings == []
+        return
+    assert 1 <= len(heard.warnings) <= 3
+    assert "value_max" in heard.warnings[-1]
+    assert any("to 10 were seen" in warning for warning in heard.warnings)
+
+
+def test_the_support_is_told_again_only_when_it_is_left_twice_as_far():
+    watch = SupportWatch(-1.0, 1.0)
+    told = [bool(watch.see(np.array([0.0, high]))) for high in (0.5, 1.5, 1.8, 2.0, 2.1, 3.0, 9.0, 2.0)]
+    assert told == [False, True, False, False, True, False, True, False]
