@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: train test lint types unit test-slow lock clean
+.PHONY: train test lint types unit test-slow agents lock clean
 
 train: .venv/installed
 	$(BIN)/quantail train
@@ -23,6 +23,10 @@ unit: .venv/installed
 # Learning checks that take many minutes.
 test-slow: .venv/installed
 	$(BIN)/pytest -m slow -s
+
+# Every agent on MinAtar Breakout for the default budget, and the table of scores. Given again, it goes on.
+agents: .venv/installed
+	$(BIN)/python benchmarks/agents.py --out runs/agents --table runs/agents/scores.csv
 
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -19,13 +19,15 @@ Changes = Mapping[str, Any]
 class Recipe:
     """An agent: one line about it, its paper, its parts, and what else it needs on a preset.
 
-    The settings for `atari-paper` are those of the paper; those for other presets are ours.
+    The settings for `atari-paper` are those of the paper, or of what is `borrowed`; those for other
+    presets are ours.
     """
 
     summary: str
     paper: str
     parts: Changes
     on: Mapping[str, Changes] = field(default_factory=dict)
+    borrowed: Mapping[str, str] = field(default_factory=dict)  # settings whose source is another
 
 
 @dataclass(frozen=True)
@@ -38,7 +40,8 @@ class Preset:
 
 
 DOUBLE = {"optimizer": "rmsprop", "learning_rate": 2.5e-4, "target_every": 30_000}
-# A quarter of the rate, and of the root of epsilon (DQN Zoo).
+ZOO = "DQN Zoo, Quan and Ostrovski 2020"
+# A quarter of the rate, and of the root of epsilon.
 SLOWER_DOUBLE = DOUBLE | {"learning_rate": 2.5e-4 / 4, "rmsprop_epsilon": 0.01 / 32**2 / 16}
 WIDE = {"atoms": 101, "value_min": -100.0, "value_max": 100.0}
 RAINBOW = {"dueling": True, "noisy": True, "double": True, "n_step": 3, "replay": "prioritized"}
@@ -68,18 +71,21 @@ AGENTS: dict[str, Recipe] = {
         paper="Wang et al. 2016, arXiv 1511.06581",
         parts={"head": "expected", "double": True, "dueling": True},
         on={"atari-paper": SLOWER_DOUBLE | {"gradient_clip": 10.0}},
+        borrowed={"rmsprop_epsilon": ZOO},
     ),
     "prioritized-dqn": Recipe(
         summary="Double DQN that replays more often what it predicted worst",
         paper="Schaul et al. 2016, arXiv 1511.05952",
         parts={"head": "expected", "double": True, "replay": "prioritized"},
         on={"atari-paper": SLOWER_DOUBLE},
+        borrowed={"rmsprop_epsilon": ZOO},
     ),
     "prioritized-dueling-dqn": Recipe(
         summary="Dueling DQN with prioritized replay",
         paper="Wang et al. 2016, arXiv 1511.06581",
         parts={"head": "expected", "double": True, "dueling": True, "replay": "prioritized"},
         on={"atari-paper": SLOWER_DOUBLE | {"gradient_clip": 10.0}},
+        borrowed={"rmsprop_epsilon": ZOO},
     ),
     "c51": Recipe(
         summary="the chances of 51 fixed returns",
@@ -107,6 +113,7 @@ AGENTS: dict[str, Recipe] = {
             },
             "small": WIDE,
         },
+        borrowed={"gradient_clip": ZOO},
     ),
     "iqn": Recipe(
         summary="implicit quantiles: the whole quantile function of the return, sampled at any τ",
@@ -123,6 +130,7 @@ AGENTS: dict[str, Recipe] = {
             "minatar": {"noisy_sigma": 0.5},
             "small": {"noisy_sigma": 0.5},
         },
+        borrowed=dict.fromkeys(("learn_start", "target_every"), "Rainbow, Hessel et al. 2018"),
     ),
     "m-iqn": Recipe(
         summary="IQN with Munchausen's log-policy in the reward",
@@ -233,8 +241,13 @@ def _plain(value: str) -> str:
 
 def sources(preset: str, changes: Changes, base: str = "") -> dict[str, str]:
     """Where each setting that differs from its default comes from."""
-    named = {name: source for source, values in _layers(preset, changes, base) for name in values}
     settings, plain = compose(preset, changes, base), Settings()
+    recipe = AGENTS[settings.agent]
+    named = {
+        name: recipe.borrowed.get(name, source) if source == recipe.paper else source
+        for source, values in _layers(preset, changes, base)
+        for name in values
+    }
     return {k: v for k, v in named.items() if getattr(settings, k) != getattr(plain, k)}
 
 
