@@ -10,6 +10,7 @@ from test_learner import SPEC, batch, learner
 from test_losses import double_loop
 
 from quantail.errors import QuantailError
+from quantail.learning.objectives import compare
 from quantail.networks import build_network
 from quantail.recipes import AGENTS
 from quantail.risk import CVaR, Neutral
@@ -230,3 +231,42 @@ def test_every_valid_combination_of_parts_updates_and_every_other_is_refused_wit
         mine.check_finite()
         assert any(not torch.equal(before[k], v) for k, v in mine.online.state_dict().items()), parts
     assert refused == 5 * 4 * 3 * 2
+
+
+def uneven(mine):
+    """Fractions that are far from evenly spaced."""
+    for network in (mine.online, mine.target):
+        with torch.no_grad():
+            network.head.proposal.bias.copy_(torch.linspace(-2, 2, 6))
+    return mine
+
+
+def test_fqfs_loss_is_the_triple_loop_at_its_own_levels_with_targets_counted_by_their_chance():
+    mine = uneven(other_target(learner(head="fractions", **TINY)))
+    data = batch(5)
+    with torch.no_grad():
+        levels = mine.online.head.fractions(mine.online.features(data.observations))
+        taus = (levels[:, 1:] + levels[:, :-1]) / 2
+        predictions = mine.online.head.implicit.quantiles(mine.online.features(data.observations), taus)
+        law = mine.target.law(mine.target.features(data.next_observations), taus)
+        best = (law.atoms * law.weights).sum(dim=1).argmax(dim=1)
+    priorities = mine.update(data)
+    for row in range(5):
+        total = 0.0
+        for i, j in itertools.product(range(6), range(6)):
+            target = data.rewards[row] + data.discounts[row] * law.atoms[row, j, best[row]]
+            delta = float(target - predictions[row, i, data.actions[row]])
+            size = 0.5 * delta**2 if abs(delta) <= 1 else abs(delta) - 0.5
+            total += float(law.weights[row, j, 0]) * abs(float(taus[row, i]) - (delta < 0)) * size
+        assert float(priorities[row]) == pytest.approx(total, rel=1e-4)
+    assert law.weights.max() > 3 * law.weights.min()  # so that counting them equally would show
+
+
+def test_the_torsos_gradient_is_that_of_the_quantile_loss_alone():
+    mine = uneven(learner(head="fractions", **TINY))
+    other, data = copy.deepcopy(mine), batch(8)
+    head, features = other.online.head, other.online.features(data.observations)
+    outcome = compare(head, features, data.actions, other.targets(data), 1.0, lambda: None)
+    outcome.losses.mean().backward()
+    mine.update(data)
+    torch.testing.assert_close(mine.online.torso[1].weight.grad, other.online.torso[1].weight.grad)
