@@ -8,6 +8,9 @@ class QuantailError(Exception):
     """A user's mistake or a broken file, told in one sentence. Commands print it without a traceback."""
 
 
+DIVERGED = "learning diverged; try a lower learning_rate, clip_rewards or gradient_clip."
+
+
 def did_you_mean(word: str, known: Iterable[str]) -> str:
     """A short question that names the nearest known word, or nothing when none is near."""
     known = list(known)

@@ -10,7 +10,18 @@ from pathlib import Path
 from typing import Any
 
 from quantail.errors import QuantailError, did_you_mean
-from quantail.settings import ABOUT, MUNCHAUSEN, NATURE, NOISY, Settings, coerce, read_toml
+from quantail.settings import (
+    ABOUT,
+    FQF,
+    MUNCHAUSEN,
+    NATURE,
+    NOISY,
+    OURS,
+    Settings,
+    coerce,
+    only_with,
+    read_toml,
+)
 
 Changes = Mapping[str, Any]
 
@@ -37,13 +48,13 @@ class Preset:
     summary: str
     source: str
     settings: Changes
+    heads: Mapping[str, Changes] = field(default_factory=dict)  # what a head needs there besides
 
 
-DOUBLE = {"optimizer": "rmsprop", "learning_rate": 2.5e-4, "target_every": 30_000}
+TUNED_DOUBLE = {"optimizer": "rmsprop", "learning_rate": 2.5e-4, "target_every": 30_000}
 ZOO = "DQN Zoo, Quan and Ostrovski 2020"
 # A quarter of the rate, and of the root of epsilon.
-SLOWER_DOUBLE = DOUBLE | {"learning_rate": 2.5e-4 / 4, "rmsprop_epsilon": 0.01 / 32**2 / 16}
-WIDE = {"atoms": 101, "value_min": -100.0, "value_max": 100.0}
+SLOWER_DOUBLE = TUNED_DOUBLE | {"learning_rate": 2.5e-4 / 4, "rmsprop_epsilon": 0.01 / 32**2 / 16}
 RAINBOW = {"dueling": True, "noisy": True, "double": True, "n_step": 3, "replay": "prioritized"}
 
 AGENTS: dict[str, Recipe] = {
@@ -64,7 +75,7 @@ AGENTS: dict[str, Recipe] = {
         summary="DQN whose online network chooses the target's action",
         paper="van Hasselt, Guez and Silver 2016, arXiv 1509.06461",
         parts={"head": "expected", "double": True},
-        on={"atari-paper": DOUBLE},
+        on={"atari-paper": TUNED_DOUBLE},
     ),
     "dueling-dqn": Recipe(
         summary="Double DQN with streams for the state's value and the actions' advantages",
@@ -88,16 +99,15 @@ AGENTS: dict[str, Recipe] = {
         borrowed={"rmsprop_epsilon": ZOO},
     ),
     "c51": Recipe(
-        summary="the chances of 51 fixed returns",
+        summary="the chances of fixed returns, 51 in the paper",
         paper="Bellemare, Dabney and Munos 2017, arXiv 1707.06887",
         parts={"head": "categorical"},
-        on={"atari-paper": {"learning_rate": 2.5e-4}, "small": WIDE},
+        on={"atari-paper": {"learning_rate": 2.5e-4}},
     ),
     "qr-dqn": Recipe(
         summary="the returns at fixed quantiles",
         paper="Dabney, Rowland, Bellemare and Munos 2017, arXiv 1710.10044",
         parts={"head": "quantiles"},
-        on={"minatar": {"quantiles": 32}, "small": {"quantiles": 32}},
     ),
     "rainbow": Recipe(
         summary="C51 with double, dueling, noisy, 3-step and prioritized parts",
@@ -111,7 +121,6 @@ AGENTS: dict[str, Recipe] = {
                 "learn_start": 20_000,
                 "target_every": 8_000,
             },
-            "small": WIDE,
         },
         borrowed={"gradient_clip": ZOO},
     ),
@@ -141,11 +150,11 @@ AGENTS: dict[str, Recipe] = {
     "fqf": Recipe(
         summary="implicit quantiles at levels that a second network learns to choose",
         paper="Yang et al. 2019, arXiv 1911.02140",
-        parts={"head": "fractions", "quantiles": 32},
-        on={"minatar": {"quantiles": 16}, "small": {"quantiles": 16}},
+        parts={"head": "fractions"},
     ),
 }
 
+PARTS = ("head", "dueling", "noisy", "double", "munchausen", "replay")
 # What a part needs of the other settings, unless an agent or the user says otherwise.
 NEEDS: dict[str, tuple[str, Changes]] = {
     "noisy": (NOISY, {"epsilon_start": 0.0, "epsilon_end": 0.0}),
@@ -166,6 +175,7 @@ PRESETS: dict[str, Preset] = {
             "evaluation_steps": 125_000,  # 500,000 frames
             "checkpoint_every": 25_000,
         },
+        heads={"fractions": {"quantiles": 32}},  # FQF's own
     ),
     "minatar": Preset(
         summary="MinAtar games: minutes on a laptop",
@@ -188,6 +198,7 @@ PRESETS: dict[str, Preset] = {
             "log_every": 1_000,
             "checkpoint_every": 10_000,
         },
+        heads={"quantiles": {"quantiles": 32}, "fractions": {"quantiles": 16}},
     ),
     "small": Preset(
         summary="small observations (vectors, one-hot): minutes on a laptop",
@@ -213,6 +224,11 @@ PRESETS: dict[str, Preset] = {
             "log_every": 1_000,
             "checkpoint_every": 10_000,
         },
+        heads={
+            "categorical": {"atoms": 101, "value_min": -100.0, "value_max": 100.0},
+            "quantiles": {"quantiles": 32},
+            "fractions": {"quantiles": 16},
+        },
     ),
 }
 
@@ -220,23 +236,20 @@ PRESETS: dict[str, Preset] = {
 def compose(preset: str, changes: Changes, base: str = "") -> Settings:
     """The effective settings: defaults, then preset, then agent, then the user's own changes.
 
-    A TOML file lies over the preset `base`, so that it need only name what it changes. The agent that
-    such a file names is below the file; the agent that the user names is above it.
+    A TOML file lies over the preset `base` and over its agent, so that it need only name what it
+    changes. Where the user names another agent than the file's, that agent is itself, whole.
     """
     merged = {k: v for _, values in _layers(preset, changes, base) for k, v in values.items()}
     settings = Settings().with_changes(merged)
     for name in changes:
         if not settings.counts(name):
-            part, *values = ABOUT[name].only
+            part = ABOUT[name].only[0]
+            value = getattr(settings, part)
+            value = ("yes" if value else "no") if isinstance(value, bool) else value
             raise QuantailError(
-                f"{name} has no effect here: it is for {part} {_plain(' or '.join(values))}, "
-                f"and {part} is {_plain(str(getattr(settings, part)))}."
+                f"{name} has no effect here: it counts {only_with(name)}, and {part} is {value}."
             )
     return settings
-
-
-def _plain(value: str) -> str:
-    return {"True": "yes", "False": "no"}.get(value, value)
 
 
 def sources(preset: str, changes: Changes, base: str = "") -> dict[str, str]:
@@ -256,10 +269,12 @@ def parts_of(settings: Settings) -> list[str]:
     recipe = AGENTS[settings.agent]
     usual = Settings().with_changes(recipe.parts)
     differing = []
-    for name in ("head", "dueling", "noisy", "double", "munchausen", "replay"):
+    for name in PARTS:
         value = getattr(settings, name)
         if value != getattr(usual, name):
-            differing.append({True: name, False: f"no {name}"}.get(value, f"{value} {name}"))
+            differing.append(
+                {True: f"with {name}", False: f"without {name}"}.get(value, f"with {value} {name}")
+            )
     return differing
 
 
@@ -267,21 +282,41 @@ def _layers(preset: str, changes: Changes, base: str) -> list[tuple[str, Changes
     """What changes the defaults, in the order in which it does, each with its source."""
     is_file = preset not in PRESETS
     under = base if is_file else preset
-    file = preset_settings(preset) if is_file else {}
-    agent = str(changes.get("agent", file.get("agent", Settings.agent)))
-    if agent not in AGENTS:
-        known = ", ".join(AGENTS)
-        raise QuantailError(f"unknown agent {agent!r}: it takes {known}.{did_you_mean(agent, AGENTS)}")
+    file = dict(preset_settings(preset)) if is_file else {}
+    of_file = str(file.get("agent", changes.get("agent", Settings.agent)))
+    agent = str(changes.get("agent", of_file))
+    for name in (of_file, agent):
+        if name not in AGENTS:
+            known = ", ".join(AGENTS)
+            raise QuantailError(f"unknown agent {name!r}: it takes {known}.{did_you_mean(name, AGENTS)}")
+    if agent != of_file:
+        # Another agent than the file's: what either of them decides is not the file's to say.
+        decided = {"agent", "n_step", *PARTS, *_decided(of_file, under), *_decided(agent, under)}
+        file = {name: value for name, value in file.items() if name not in decided}
     recipe = AGENTS[agent]
-    own = recipe.on.get(under, {})
-    ours = recipe.paper if under == "atari-paper" else "ours"
-    of_agent = [(recipe.paper, {"agent": agent, **recipe.parts}), (ours, own)]
-    of_file: list[tuple[str, Changes]] = [(preset, file)] if is_file else []
-    above = [*of_file, *of_agent] if "agent" in changes else [*of_agent, *of_file]
-    chosen = {k: v for _, values in [*above, ("", changes)] for k, v in values.items()}
-    needs = [NEEDS[part] for part in NEEDS if coerce(part, chosen.get(part, False))]
-    below = [(PRESETS[under].source, PRESETS[under].settings)] if under else []
-    return [*below, *needs, *above, ("you", changes)]
+    above = {**recipe.parts, **file, **changes}
+    needs = [NEEDS[part] for part in NEEDS if coerce(part, above.get(part, False))]
+    of_preset: list[tuple[str, Changes]] = []
+    if under:
+        about = PRESETS[under]
+        for_head = about.heads.get(str(above["head"]), {})
+        of_preset = [(about.source, about.settings), (FQF if under == "atari-paper" else OURS, for_head)]
+    return [
+        *of_preset,
+        *needs,
+        (recipe.paper, {"agent": agent, **recipe.parts}),
+        (recipe.paper if under == "atari-paper" else OURS, recipe.on.get(under, {})),
+        (preset, file),
+        ("you", changes),
+    ]
+
+
+def _decided(agent: str, preset: str) -> set[str]:
+    """The settings that an agent decides."""
+    recipe = AGENTS[agent]
+    heads = PRESETS[preset].heads if preset else {}
+    needed = [name for part in NEEDS if recipe.parts.get(part) for name in NEEDS[part][1]]
+    return {*recipe.parts, *recipe.on.get(preset, {}), *heads.get(recipe.parts["head"], {}), *needed}
 
 
 def preset_settings(preset: str) -> Changes:

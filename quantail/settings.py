@@ -82,7 +82,7 @@ class Settings:
     online_samples: int = _setting(64, "learning", "N, levels τ of the prediction", source=PAPER, least=1, only=("head", "implicit"))
     target_samples: int = _setting(64, "learning", "N′, levels τ′ of the target", source=PAPER, least=1, only=("head", "implicit"))
     policy_samples: int = _setting(32, "learning", "K, levels that choose an action", source=PAPER, least=1, only=("head", "implicit"))
-    kappa: float = _setting(1.0, "learning", "κ, where the Huber loss turns linear; 0 is the plain quantile loss", source=QR, least=0, only=("head", "expected", "quantiles", "implicit", "fractions"))
+    kappa: float = _setting(1.0, "learning", "κ, where the Huber loss turns linear; 0 is the plain loss of a quantile", source=QR, least=0, only=("head", "expected", "quantiles", "implicit", "fractions"))
     discount: float = _setting(0.99, "learning", "γ, a step's discount", source=NATURE, least=0, most=1)
     n_step: int = _setting(1, "learning", "rewards summed before the bootstrap", unit="steps", source=PAPER, least=1)
     double: bool = _setting(False, "learning", "the online network chooses the target's action", source="van Hasselt et al. 2016")
@@ -146,15 +146,19 @@ class Settings:
                 f"value_min {self.value_min:g} is not below value_max {self.value_max:g}: "
                 "the atoms of the law lie between them."
             )
-        if self.munchausen and self.double:
+        if self.head == "expected" and self.kappa == 0:
             raise QuantailError(
-                "munchausen cannot be double: its target is an average over all actions, "
-                "there is no next action to choose; set double or munchausen to no."
+                "kappa 0 would learn the median: with head expected it takes more than 0."
             )
-        if self.munchausen and self.n_step > 1:
+        if self.head == "fractions" and self.quantiles < 2:
             raise QuantailError(
-                f"munchausen takes n_step 1, not {self.n_step}: each reward needs the log-policy "
-                "of its own state, and an n-step return has only the first."
+                "quantiles 1 leaves no fraction to learn: head fractions takes at least 2."
+            )
+        if self.munchausen and (self.double or self.n_step > 1):
+            raise QuantailError(
+                f"munchausen takes double no and n_step 1, not double {'yes' if self.double else 'no'} "
+                f"and n_step {self.n_step}: its target averages over all actions, so none is chosen, "
+                "and each reward needs the log-policy of its own state."
             )
 
     def counts(self, name: str) -> bool:
@@ -251,6 +255,14 @@ def _check(name: str, about: About, value: Any) -> None:
     if not valid:
         guess = did_you_mean(value, about.choices) if isinstance(value, str) else ""
         raise QuantailError(f"{name} takes {_takes(name)}, not {value!r}.{guess}")
+
+
+def only_with(name: str) -> str:
+    """With what a setting counts, in words; empty where it always does."""
+    part, *values = ABOUT[name].only or ("",)
+    if not part:
+        return ""
+    return f"only with {part}" if values == ["True"] else f"only with {part} {' or '.join(values)}"
 
 
 def unit_and_source(name: str, sources: Mapping[str, str]) -> str:

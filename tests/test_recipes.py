@@ -83,21 +83,48 @@ def test_a_part_can_be_changed_in_a_file_without_leaving_the_agent(tmp_path):
     assert settings.epsilon_start == 1.0  # no noise, so it explores by chance
 
 
-def test_an_agent_given_beside_a_file_wins_over_the_files_parts(tmp_path):
+@pytest.mark.parametrize("preset", PRESETS)
+@pytest.mark.parametrize("other", AGENTS)
+@pytest.mark.parametrize("agent", ["dqn", "iqn", "rainbow", "m-iqn", "fqf"])
+def test_another_agent_than_the_files_is_that_agent_whole(agent, other, preset, tmp_path):
     file = tmp_path / "own.toml"
-    plain = compose("minatar", {"learning_rate": 0.5})
-    file.write_text(to_toml(plain, "mine", {}), encoding="utf-8")
+    written = compose(preset, {"agent": agent, "head_size": 77})
+    file.write_text(to_toml(written, "mine", {}), encoding="utf-8")
+    settings = compose(str(file), {"agent": other}, base=preset)
+    assert settings == compose(preset, {"agent": other, "head_size": 77})
+
+
+def test_naming_the_files_own_agent_changes_nothing(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text(
+        'agent = "rainbow"\nnoisy = false\nvalue_max = 500\nlearning_rate = 0.5\n', encoding="utf-8"
+    )
+    for preset in PRESETS:
+        settings = compose(str(file), {}, base=preset)
+        assert (settings.noisy, settings.value_max, settings.learning_rate) == (False, 500, 0.5)
+        assert compose(str(file), {"agent": "rainbow"}, base=preset) == settings
+
+
+def test_a_file_that_names_no_agent_lies_over_the_one_that_is_given(tmp_path):
+    file = tmp_path / "own.toml"
+    file.write_text("n_step = 5\n", encoding="utf-8")
     settings = compose(str(file), {"agent": "rainbow"}, base="minatar")
-    assert tuple(getattr(settings, part) for part in PARTS) == TABLE["rainbow"]
-    assert settings.learning_rate == 0.5
+    assert (settings.n_step, settings.double) == (5, True)
+
+
+def test_what_a_head_needs_on_a_preset_comes_with_the_head_whatever_the_agents_name():
+    mine = compose("small", {"agent": "iqn", "head": "categorical"})
+    assert (mine.atoms, mine.value_max) == (101, 100.0)
+    assert compose("small", {"agent": "m-iqn", "head": "fractions"}).quantiles == 16
+    assert compose("atari-paper", {"head": "fractions"}).quantiles == 32
 
 
 def test_parts_compose_by_a_flag_each_and_what_runs_is_told():
     changes = {"agent": "iqn", "n_step": 3, "double": True, "replay": "prioritized"}
     settings = compose("minatar", changes)
-    assert parts_of(settings) == ["double", "prioritized replay"]
-    assert parts_of(compose("minatar", {"agent": "rainbow", "dueling": "no"})) == ["no dueling"]
-    assert parts_of(compose("minatar", {"head": "categorical"})) == ["categorical head"]
+    assert parts_of(settings) == ["with double", "with prioritized replay"]
+    assert parts_of(compose("minatar", {"agent": "rainbow", "dueling": "no"})) == ["without dueling"]
+    assert parts_of(compose("minatar", {"head": "categorical"})) == ["with categorical head"]
 
 
 def test_noise_takes_the_place_of_epsilon_unless_the_user_wants_both():
@@ -115,21 +142,29 @@ def test_munchausen_takes_one_step_where_only_the_preset_wanted_more():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"agent": "m-iqn", "n_step": 3}, "munchausen takes n_step 1, not 3"),
-        ({"agent": "m-iqn", "double": True}, "munchausen cannot be double"),
-        ({"agent": "rainbow", "munchausen": True}, "munchausen cannot be double"),
+        ({"agent": "m-iqn", "n_step": 3}, "double no and n_step 1, not double no and n_step 3"),
+        ({"agent": "m-iqn", "double": True}, "not double yes and n_step 1"),
+        ({"agent": "rainbow", "munchausen": True}, "not double yes and n_step 3"),
+        ({"agent": "dqn", "kappa": 0}, "kappa 0 would learn the median"),
+        ({"agent": "fqf", "quantiles": 1}, "quantiles 1 leaves no fraction to learn"),
         ({"agent": "c51", "value_min": 3, "value_max": 3}, "value_min 3 is not below value_max 3"),
         ({"agent": "c51", "atoms": 1}, "atoms takes a whole number of at least 2"),
         ({"head": "gaussian"}, "head takes expected, categorical, quantiles, implicit or fractions"),
         ({"replay": "prioritised"}, "Did you mean 'prioritized'"),
         ({"agent": "dqnn"}, "Did you mean 'dqn'"),
-        ({"atoms": 21}, "atoms has no effect here: it is for head categorical, and head is implicit"),
-        ({"agent": "dqn", "online_samples": 4}, "it is for head implicit, and head is expected"),
+        (
+            {"atoms": 21},
+            "atoms has no effect here: it counts only with head categorical",
+        ),
+        ({"agent": "dqn", "online_samples": 4}, "only with head implicit, and head is expected"),
         ({"agent": "c51", "kappa": 0.5}, "kappa has no effect here"),
-        ({"priority_exponent": 0.3}, "it is for replay prioritized, and replay is uniform"),
-        ({"noisy_sigma": 0.3}, "noisy_sigma has no effect here: it is for noisy yes, and noisy is no"),
+        ({"priority_exponent": 0.3}, "only with replay prioritized, and replay is uniform"),
+        (
+            {"noisy_sigma": 0.3},
+            "no effect here: it counts only with noisy, and noisy is no",
+        ),
         ({"munchausen_clip": 1.0, "munchausen": True}, "munchausen_clip takes a number of at most 0"),
-        ({"rmsprop_epsilon": 0.1}, "it is for optimizer rmsprop, and optimizer is adam"),
+        ({"rmsprop_epsilon": 0.1}, "only with optimizer rmsprop, and optimizer is adam"),
     ],
     ids=str,
 )

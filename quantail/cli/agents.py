@@ -23,6 +23,10 @@ def run(words: list[str]) -> int:
     agents = {
         name: compose(arguments.preset, {"agent": name}) for name in dict.fromkeys(arguments.names)
     }
+    if arguments.preset not in PRESETS and agents:
+        print(
+            f"{arguments.preset} over the defaults; in training it lies over the preset that fits ENV.\n"
+        )
     if not agents:
         rows = [(name, recipe.summary, recipe.paper) for name, recipe in AGENTS.items()]
         print_table(("agent", "what it is", "paper"), rows)

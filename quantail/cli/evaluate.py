@@ -4,6 +4,7 @@ import json
 
 from rich.console import Console
 
+from quantail.acting.agent import Agent
 from quantail.cli.parser import Parser
 from quantail.errors import QuantailError
 from quantail.evaluation import Evaluation, evaluate
@@ -32,13 +33,16 @@ def run(words: list[str]) -> int:
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk)
     result = evaluate(agent, episodes=episodes, seed=seed, epsilon=epsilon)
     if arguments.json:
-        print(json.dumps(result.to_dict() | {"run": arguments.run, "checkpoint": agent.checkpoint}))
+        told = {"run": arguments.run, "agent": agent.settings.agent, "checkpoint": agent.checkpoint}
+        print(json.dumps(result.to_dict() | told))
     else:
-        Console().print(_table(result, agent.checkpoint), highlight=False, markup=False)
+        Console(soft_wrap=True).print(_table(result, agent), highlight=False, markup=False)
+        if agent.settings.head == "expected" and arguments.risk:
+            print(f"  {agent.settings.agent} knows the mean alone, so every risk plays the same")
     return 0
 
 
-def _table(result: Evaluation, checkpoint: int) -> str:
+def _table(result: Evaluation, agent: Agent) -> str:
     row = result.to_dict()
     return (
         f"{result.env}: {row['mean']:.2f} ± {row['std']:.2f} over {counted(row['episodes'], 'episode')} "
@@ -47,8 +51,8 @@ def _table(result: Evaluation, checkpoint: int) -> str:
         f"highest {row['max']:g}; mean length {result.lengths.mean():.0f} steps\n"
         f"  risk of these returns: cvar:0.25 {result.value('cvar:0.25'):g}, "
         f"cvar:0.1 {result.value('cvar:0.1'):g}\n"
-        f"  played by checkpoint {checkpoint:,} under risk {result.risk}, ε {result.epsilon:g}, "
-        f"seed {result.seed}"
+        f"  played by {agent.settings.agent}, checkpoint {agent.checkpoint:,}, under risk "
+        f"{result.risk}, ε {result.epsilon:g}, seed {result.seed}"
     )
 
 

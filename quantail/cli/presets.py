@@ -14,13 +14,14 @@ def run(words: list[str]) -> int:
         "A file need only name what it changes: the rest is the preset that fits ENV.",
     )
     parser.add_argument("name", nargs="?", metavar="NAME", help="a preset")
-    parser.add_argument("--agent", default="iqn", metavar="NAME", help="as this agent uses it [iqn]")
+    parser.add_argument("--agent", metavar="NAME", help="as this agent uses it [iqn, or the file's own]")
     arguments = parser.parse(words)
-    name, changes = arguments.name, {"agent": arguments.agent}
+    name, changes = arguments.name, {"agent": arguments.agent} if arguments.agent else {}
     if name is None:
         rows = [(preset, about.summary) for preset, about in PRESETS.items()]
         print_table(("preset", "for"), rows)
     else:
-        title = f"preset {name}, agent {arguments.agent}"
-        print(to_toml(compose(name, changes), title, sources(name, changes)), end="")
+        settings = compose(name, changes)
+        title = f"preset {name}, agent {settings.agent}"
+        print(to_toml(settings, title, sources(name, changes)), end="")
     return 0

@@ -8,7 +8,7 @@ from quantail.cli.listing import shown
 from quantail.cli.parser import Parser
 from quantail.envs import default_preset
 from quantail.recipes import PRESETS, compose, sources
-from quantail.settings import ABOUT, unit_and_source
+from quantail.settings import ABOUT, only_with, unit_and_source
 from quantail.training.progress import reporter_for, told_how_to_resume
 from quantail.training.train import train
 
@@ -23,13 +23,13 @@ USAGE = (
 
 
 def run(words: list[str]) -> int:
-    # A first look finds ENV, --preset and --agent, which decide what the other flags default to.
+    # A first look finds ENV, --preset and the agent's parts, which decide what other flags default to.
     plain = [word for word in words if word not in ("-h", "--help")]
     first = _parser("small", "small", {}).parse(plain)
     fitting = default_preset(first.env)
     preset = first.preset or fitting
-    chosen = {"agent": first.agent} if first.agent else {}
-    arguments = vars(_parser(preset, fitting, chosen).parse(words))
+    given = {name: value for name, value in vars(first).items() if name in ABOUT and value is not None}
+    arguments = vars(_parser(preset, fitting, given).parse(words))
     env, out, quiet = arguments.pop("env"), arguments.pop("out"), arguments.pop("quiet")
     arguments.pop("preset")
     changes = {name: value for name, value in arguments.items() if value is not None}
@@ -39,14 +39,14 @@ def run(words: list[str]) -> int:
     return 130 if reporter.stopped else 0
 
 
-def _parser(preset: str, fitting: str, chosen: dict[str, str]) -> Parser:
-    defaults = compose(preset, chosen, base=fitting)
-    origins = sources(preset, chosen, base=fitting)
+def _parser(preset: str, fitting: str, given: dict[str, Any]) -> Parser:
+    defaults = compose(preset, given, base=fitting)
+    origins = sources(preset, given, base=fitting)
     parser = Parser(
         prog="quantail train",
         usage=USAGE,
-        description=f"Train an agent. Values in brackets are those of agent {defaults.agent} with "
-        f"preset {preset}, behind the setting's unit and the value's source.",
+        description=f"Train an agent. Values in brackets are what runs: those of agent {defaults.agent} "
+        f"with preset {preset} and the flags given, behind the setting's unit and the value's source.",
         epilog="A step is one decision of the agent, a frame one of the emulator's.",
     )
     parser.add_argument(
@@ -66,7 +66,8 @@ def _parser(preset: str, fitting: str, chosen: dict[str, str]) -> Parser:
         group = groups.setdefault(about.group, parser.add_argument_group(about.group))
         default = getattr(defaults, name)
         note = unit_and_source(name, origins)
-        text = f"{about.help} ({note}) [{shown(default)}]".replace("%", "%%")
+        condition = f", {only_with(name)}" if about.only else ""
+        text = f"{about.help}{condition} ({note}) [{shown(default)}]".replace("%", "%%")
         flag = f"--{name.replace('_', '-')}"
         if isinstance(default, bool):
             group.add_argument(

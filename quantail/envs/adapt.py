@@ -102,7 +102,7 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
             reward = float(reward)
         if not abs(reward) <= FLOAT32_MAX:
             raise QuantailError(
-                f"{self.name} gave a reward of {reward} for action {action}: float32 cannot hold it."
+                f"{self.name} gave a reward of {reward} for action {action}: it takes a finite float32."
             )
         return self._push(observation), reward, bool(terminated), bool(truncated), info
 

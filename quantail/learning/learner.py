@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from torch import Tensor
 
-from quantail.errors import QuantailError
+from quantail.errors import DIVERGED, QuantailError
 from quantail.learning.batch import Batch
 from quantail.learning.objectives import compare
 from quantail.learning.optimizers import build_fraction_optimizer, build_optimizer
@@ -134,10 +134,7 @@ class Learner:
     def check_finite(self) -> None:
         """Raise if any update since the last report had a loss that is not finite."""
         if not math.isfinite(float(self._loss_sum)):
-            raise QuantailError(
-                f"the loss was not finite by update {self.updates}: learning diverged; "
-                "try a lower learning_rate, clip_rewards or gradient_clip."
-            )
+            raise QuantailError(f"the loss was not finite by update {self.updates}: {DIVERGED}")
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything but the online network that the next update depends on."""

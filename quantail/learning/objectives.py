@@ -84,7 +84,11 @@ def _quantiles(predictions: Tensor, taus: Tensor, target: Target, kappa: float) 
 def _fractions(
     head: LearnedFractions, features: Tensor, actions: Tensor, target: Target, kappa: float
 ) -> Outcome:
-    """FQF: the quantile Huber loss at the proposed levels, and the proposals' own loss."""
+    """FQF: the quantile Huber loss at the proposed levels, and the proposals' own loss.
+
+    Target atoms count by their chance, where the paper counts them equally: only so is the target the
+    law that the fractions stand for.
+    """
     fractions = head.fractions(features)  # [batch, N + 1]
     taus = between(fractions.detach())
     predictions = taken(head.implicit.quantiles(features, taus), actions)

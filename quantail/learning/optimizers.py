@@ -43,5 +43,5 @@ def build_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
 
 
 def build_fraction_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
-    """FQF's own optimizer for the network that proposes fractions."""
-    return torch.optim.RMSprop(parameters, lr=settings.fraction_rate, alpha=0.95, eps=1e-5)
+    """FQF's own optimizer for the network that proposes fractions, as in the authors' code."""
+    return CenteredRMSProp(parameters, settings.fraction_rate, 0.95, 1e-5)

@@ -156,10 +156,16 @@ class LearnedFractions(nn.Module):
         self.implicit = implicit
         self.proposal = nn.Linear(features, count)
 
+    @torch.no_grad()
+    def start_evenly(self) -> None:
+        """Propose even fractions for every state, as FQF begins."""
+        self.proposal.weight.zero_()
+        self.proposal.bias.zero_()
+
     def fractions(self, features: Tensor) -> Tensor:
-        """0 = τ_0 < τ_1 < … < τ_N = 1: [batch, N + 1]. No gradient goes into the features."""
+        """0 = τ_0 ≤ τ_1 ≤ … ≤ τ_N = 1: [batch, N + 1]. No gradient goes into the features."""
         shares = torch.softmax(self.proposal(features.detach()), dim=1)
-        inner = shares.cumsum(dim=1)[:, :-1]
+        inner = shares.cumsum(dim=1)[:, :-1].clamp(max=1)
         return torch.cat([torch.zeros_like(shares[:, :1]), inner, torch.ones_like(shares[:, :1])], dim=1)
 
     def law(self, features: Tensor) -> Law:

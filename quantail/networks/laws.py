@@ -30,26 +30,27 @@ class Law:
         if isinstance(risk, Neutral) or self.atoms.shape[1] == 1:
             return self.mean()
         atoms, cumulated = self._sorted()
-        # On the CPU, where every map of τ runs.
-        edges = risk.inverse(cumulated.cpu()).to(atoms)
+        edges = risk.inverse(cumulated).to(atoms)
         shares = edges.diff(dim=1, prepend=torch.zeros_like(edges[:, :1]))
         return (shares * atoms).sum(dim=1)
 
     def quantiles(self, taus: Tensor) -> Tensor:
         """F⁻¹(τ), the least atom z with F(z) ≥ τ: taus [batch, T] -> [batch, T, actions]."""
         atoms, cumulated = self._sorted()
-        actions = atoms.shape[2]
-        levels = taus.unsqueeze(1).expand(-1, actions, -1).contiguous()  # [batch, actions, T]
-        index = torch.searchsorted(cumulated.transpose(1, 2).contiguous(), levels)
+        edges = cumulated.to(atoms).expand_as(atoms).transpose(1, 2).contiguous()
+        levels = taus.unsqueeze(1).expand(-1, atoms.shape[2], -1).contiguous()  # [batch, actions, T]
+        index = torch.searchsorted(edges, levels)
         return atoms.gather(1, index.clamp(max=atoms.shape[1] - 1).transpose(1, 2))
 
     def _sorted(self) -> tuple[Tensor, Tensor]:
-        """Atoms in rising order and their cumulated chances, both [batch, M, actions]."""
+        """Atoms in rising order, and their cumulated chances [batch, M, actions] or [1, M, 1].
+
+        The chances are on the CPU, where every map of τ runs, and never pass 1 by rounding.
+        """
         atoms, order = self.atoms.sort(dim=1)
         if self.weights is None:
-            steps = torch.arange(1, atoms.shape[1] + 1, device=atoms.device, dtype=torch.float64)
-            cumulated = (steps / atoms.shape[1]).to(atoms.dtype).view(1, -1, 1).expand_as(atoms)
-        else:
-            cumulated = self.weights.expand_as(atoms).gather(1, order).cumsum(dim=1)
-            cumulated[:, -1] = 1
+            steps = torch.arange(1, atoms.shape[1] + 1, dtype=torch.float64) / atoms.shape[1]
+            return atoms, steps.to(atoms.dtype).view(1, -1, 1)
+        cumulated = self.weights.expand_as(atoms).gather(1, order).cpu().cumsum(dim=1).clamp(max=1)
+        cumulated[:, -1] = 1
         return atoms, cumulated

@@ -4,7 +4,7 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
-from quantail.networks.heads import Head, ImplicitQuantiles, build_head
+from quantail.networks.heads import Head, ImplicitQuantiles, LearnedFractions, build_head
 from quantail.networks.laws import Law
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.networks.torsos import Torso, build_torso
@@ -78,4 +78,6 @@ def build_network(
     torso = build_torso(settings.torso, spec, settings.mlp_sizes)
     network = QuantileNetwork(torso, build_head(settings, torso.features, actions))
     initialise(network, torch.Generator().manual_seed(seed))
+    if isinstance(network.head, LearnedFractions):
+        network.head.start_evenly()
     return network

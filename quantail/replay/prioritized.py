@@ -4,8 +4,10 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quantail.replay.store import FINAL, Array, Index, ReplayStore
-from quantail.replay.sum_tree import SumTree
+from quantail.errors import DIVERGED, QuantailError
+from quantail.replay.replay import CanStart
+from quantail.replay.store import Array, Index, ReplayStore
+from quantail.replay.sum_tree import SumTree, Weights
 
 LEAST = 1e-6  # added to every priority, so that nothing is forgotten for good
 
@@ -26,8 +28,8 @@ class PrioritizedSampler:
         """What the tree takes for so many places, leaves and sums."""
         return capacity * 8 * 16 // 15
 
-    def draw(self, count: int) -> tuple[Index, Index]:
-        self._take_in()
+    def draw(self, count: int, can_start: CanStart) -> tuple[Index, Index]:
+        self._take_in(can_start)
         leaf = self.tree.find(self.generator.random(count) * self.tree.total)
         env, at = leaf // self.store.length, leaf % self.store.length
         oldest = self.store.oldest[env]
@@ -40,28 +42,46 @@ class PrioritizedSampler:
         return weights
 
     def learned(self, env: Index, place: Index, priorities: Tensor) -> None:
-        raised = priorities.double().cpu().numpy() + LEAST
+        raised = priorities.cpu().double().numpy() + LEAST
+        if not np.isfinite(raised).all():
+            raise QuantailError(f"the loss of a transition was not finite: {DIVERGED}")
         self.largest = max(self.largest, float(raised.max()))
         self.tree.set(self._leaf(env, place), raised**self.exponent)
 
     def arrays(self) -> dict[str, Array]:
-        self._take_in()
-        return {"leaves": self.tree.leaves.copy(), "largest": np.array([self.largest])}
+        return {
+            "leaves": self.tree.leaves.copy(),
+            "known": self._known.copy(),
+            "largest": np.array([self.largest]),
+        }
 
     def restore(self, arrays: dict[str, Array]) -> None:
         self.tree.set(np.arange(self.tree.size), arrays["leaves"])
         self.largest = float(arrays["largest"][0])
-        self._known[:] = self.store.written
+        self._known[:] = arrays["known"]
 
-    def _take_in(self) -> None:
-        """Give the places written since the last draw the largest priority, final frames none."""
-        store, oldest = self.store, self.store.oldest
-        for env in np.flatnonzero(self._known < store.written):
-            place = np.arange(max(self._known[env], oldest[env]), store.written[env])
-            final = (store.flags[env, place % store.length] & FINAL) > 0
-            new = np.where(final, 0.0, self.largest**self.exponent)
-            self.tree.set(self._leaf(np.full(len(place), env), place), new)
-        self._known[:] = store.written
+    def _take_in(self, can_start: CanStart) -> None:
+        """Give places whose transition has become whole the largest priority, and lost ones none.
+
+        Places become whole in the order in which they were written, all but final frames; the oldest
+        ones are lost when the ring overwrites the frames of their stacks.
+        """
+        store = self.store
+        for env in range(store.envs):
+            oldest, written = int(store.oldest[env]), int(store.written[env])
+            place = np.arange(max(self._known[env], oldest), written)
+            whole = can_start(np.full(len(place), env), place)
+            until = int(whole.nonzero()[0][-1]) + 1 if whole.any() else 0
+            new = np.where(whole[:until], self.largest**self.exponent, 0.0)
+            self._set(env, place, 0.0)
+            self._set(env, place[:until], new)
+            self._known[env] = max(self._known[env], oldest) + until
+            edge = np.arange(oldest, min(oldest + store.spec.stack - 1, written))
+            self._set(env, edge[~store.stack_is_whole(np.full(len(edge), env), edge)], 0.0)
+
+    def _set(self, env: int, place: Index, weights: Weights | float) -> None:
+        if len(place):
+            self.tree.set(self._leaf(np.full(len(place), env), place), weights)
 
     def _leaf(self, env: Index, place: Index) -> Index:
         return env * self.store.length + place % self.store.length

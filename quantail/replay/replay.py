@@ -1,5 +1,6 @@
 """Batches of n-step transitions, rebuilt from the frames when they are drawn."""
 
+from collections.abc import Callable
 from typing import Protocol
 
 import numpy as np
@@ -12,12 +13,13 @@ from quantail.learning.batch import Batch
 from quantail.replay.store import FINAL, TERMINAL, TRUNCATED, Array, Index, ReplayStore
 
 TRIES = 1000
+CanStart = Callable[[Index, Index], NDArray[np.bool_]]
 
 
 class Sampler(Protocol):
     """The law by which places of the store are drawn."""
 
-    def draw(self, count: int) -> tuple[Index, Index]:
+    def draw(self, count: int, can_start: CanStart) -> tuple[Index, Index]:
         """Environments and places, of which some may have no whole transition."""
 
     def weights(self, env: Index, place: Index, importance: float) -> NDArray[np.float32]:
@@ -63,7 +65,7 @@ class Replay:
         env, place = np.zeros(count, np.int64), np.zeros(count, np.int64)
         missing = np.arange(count)
         for _ in range(TRIES if len(self.store) else 0):
-            env[missing], place[missing] = self.sampler.draw(len(missing))
+            env[missing], place[missing] = self.sampler.draw(len(missing), self.can_start)
             missing = missing[~self.can_start(env[missing], place[missing])]
             if not len(missing):
                 return env, place

@@ -98,16 +98,17 @@ class ReplayStore:
             begun |= (self.flags_at(env, at) & FIRST) > 0
         return whole
 
-    def returns(self, env: int, count: int, discount: float) -> NDArray[np.float64]:
-        """Discounted returns from each of the newest `count` places, as far as the ring has them."""
-        count = min(count, self.length)
-        places = np.arange(self.written[env] - count, self.written[env]) % self.length
-        going = (self.flags[env, places] & TERMINAL) == 0
-        total, returns = 0.0, np.zeros(count)
-        for at in range(count - 1, -1, -1):
-            total = float(self.rewards[env, places[at]]) + discount * total * going[at]
-            returns[at] = total
-        return returns
+    def newest_returns(self, env: int, discount: float) -> NDArray[np.float64]:
+        """Discounted returns from each place of the newest episode, its last first, if still held."""
+        total, returns = 0.0, []
+        for place in range(int(self.written[env]) - 1, int(self.oldest[env]) - 1, -1):
+            at = place % self.length
+            flags = int(self.flags[env, at])
+            total = float(self.rewards[env, at]) + (0.0 if flags & TERMINAL else discount * total)
+            returns.append(total)
+            if flags & FIRST:
+                break
+        return np.array(returns)
 
     def check_valid(self) -> None:
         """Raise if what the rings hold cannot have come from episodes."""

@@ -14,7 +14,7 @@ class UniformSampler:
         self.store = store
         self.generator = generator
 
-    def draw(self, count: int) -> tuple[Index, Index]:
+    def draw(self, count: int, can_start: object) -> tuple[Index, Index]:
         oldest = self.store.oldest
         sizes = self.store.written - oldest
         edges = np.cumsum(sizes)

@@ -53,6 +53,7 @@ class TerminalReporter(Reporter):
             f"({counted(len(evaluation.returns), 'episode')}, "
             f"{evaluation.returns.min():g} to {evaluation.returns.max():g}){mark}",
             highlight=False,
+            soft_wrap=True,
         )
 
     def warned(self, sentence: str) -> None:
@@ -216,7 +217,8 @@ def summary_lines(s: Summary) -> list[str]:
     else:
         lines.append(f"  quantail eval {s.run} --episodes 100")
         other = "neutral" if s.risk != "neutral" else "cvar:0.25"
-        lines.append(f"  quantail eval {s.run} --risk {other}")
+        if s.head != "expected":
+            lines.append(f"  quantail eval {s.run} --risk {other}")
         lines.append(f"  quantail resume {s.run} --steps {2 * s.total_steps}")
     return lines
 

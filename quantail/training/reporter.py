@@ -29,6 +29,7 @@ class Summary:
     total_steps: int
     frames: int
     risk: str
+    head: str
     scores: Scores
     seconds: dict[str, float]
     updates: int

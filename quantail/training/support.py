@@ -23,7 +23,7 @@ class SupportWatch:
             return ""
         self._told = beyond
         return (
-            f"returns from {self.low:.4g} to {self.high:.4g} were seen, which atoms from value_min "
-            f"{self.least:g} to value_max {self.most:g} cannot hold: what lies beyond counts as the "
-            "end; set them wider."
+            f"discounted returns from {self.low:.4g} to {self.high:.4g} were seen, and atoms from "
+            f"{self.least:g} to {self.most:g} cannot hold them: set value_min and value_max to at least "
+            "that range."
         )

@@ -176,12 +176,14 @@ def _open(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
         needed += PrioritizedSampler.bytes_needed(s.replay_capacity)
     reporter.opening(opening_lines(folder, info, pick_device(s.device), needed))
     require_memory(needed)
+    if not s.noisy and s.epsilon_start == s.epsilon_end == 0:
+        reporter.warned("noisy is no and epsilon_start and epsilon_end are 0: the agent never explores.")
     if s.risk == "neutral":
         return
     if s.head == "expected":
         reporter.warned(
-            f"risk {s.risk} has no effect: {s.agent} learns the mean alone, which every measure "
-            "values the same; take an agent that learns a distribution, such as iqn."
+            f"{s.agent} learns the mean alone, so risk {s.risk} changes nothing in what it does, only "
+            "which checkpoint is called best; an agent such as iqn learns the distribution."
         )
     elif s.n_step > 1:
         reporter.warned(
@@ -210,14 +212,16 @@ def opening_lines(
         "implicit": f"N {s.online_samples}, N′ {s.target_samples}, K {s.policy_samples}",
         "fractions": f"{s.quantiles} fractions",
     }[s.head]
-    steps = f"{s.n_step}-step, " if s.n_step > 1 else ""
+    parts = [part for part in ("double", "dueling", "noisy", "munchausen") if getattr(s, part)]
+    steps = [f"{s.n_step}-step"] if s.n_step > 1 else []
     learning = (
-        f"{law}, {steps}batch {s.batch_size}, rate {s.learning_rate:g}, "
+        f"{', '.join([law, *parts, *steps])}, batch {s.batch_size}, rate {s.learning_rate:g}, "
         f"an update every {s.update_every} steps from step {s.learn_start:,}"
     )
-    agent = ", ".join([s.agent, *(f"with {part}" for part in parts_of(s))])
+    agent = " ".join([s.agent, *parts_of(s)])
     return {
-        "environment": f"{info.env}, observation {shape}, {info.actions.count} actions",
+        "environment": f"{info.env}, observation {shape}, {info.actions.count} "
+        f"{'action' if info.actions.count == 1 else 'actions'}",
         "agent": f"{agent}, risk {s.risk}, preset {info.preset}",
         "learning": learning,
         "replay": f"{s.replay}, {s.replay_capacity:,} steps, {human_bytes(replay_bytes)} of memory",

@@ -187,9 +187,7 @@ class Trainer:
             }
         )
         if self.support:
-            # A truncated episode has one place more than it has steps.
-            places = len(episode.actions) + int(transition.truncated)
-            returns = self.store.returns(transition.env, places, self.settings.discount)
+            returns = self.store.newest_returns(transition.env, self.settings.discount)
             if warning := self.support.see(returns):
                 self.reporter.warned(warning)
 
@@ -303,6 +301,7 @@ class Trainer:
                 total_steps=self.settings.steps,
                 frames=self.steps * self.settings.action_repeat,
                 risk=self.settings.risk,
+                head=self.settings.head,
                 scores=self.scores,
                 seconds=dict(self.clock.seconds),
                 updates=self.learner.updates,

@@ -18,11 +18,11 @@ def test_rmsprop_is_dqns_with_centered_squares_and_epsilon_inside_the_root():
         mean = 0.95 * mean + 0.05 * gradient
         square = 0.95 * square + 0.05 * gradient**2
         value -= 0.1 * gradient / math.sqrt(square - mean**2 + 0.01)
-        assert float(parameter) == pytest.approx(value, rel=1e-12)
+        assert float(parameter.detach()) == pytest.approx(value, rel=1e-12)
 
 
 def test_the_settings_name_the_optimizer():
     parameters = [torch.nn.Parameter(torch.zeros(1))]
     assert isinstance(build_optimizer(Settings(), parameters), torch.optim.Adam)
     group = build_optimizer(Settings(optimizer="rmsprop"), parameters).param_groups[0]
-    assert group["eps"] == pytest.approx(0.01 / 32**2)
+    assert (group["eps"], group["decay"]) == (pytest.approx(0.01 / 32**2), 0.95)

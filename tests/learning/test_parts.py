@@ -171,10 +171,26 @@ def test_fractions_have_an_optimizer_of_their_own_and_each_moves_only_what_is_it
         assert moved, key
         assert torch.equal(without, value) == ("proposal" not in key), key
     assert torch.equal(still.online.head.proposal.weight, before["head.proposal.weight"])
+    group = mine.optimizers[1].param_groups[0]
+    assert (group["lr"], group["decay"], group["eps"]) == (1e-3, 0.95, 1e-5)
     main, own = mine.optimizers
     proposing = {id(p) for p in mine.online.head.proposal.parameters()}
     assert {id(p) for p in own.param_groups[0]["params"]} == proposing
     assert not proposing & {id(p) for p in main.param_groups[0]["params"]}
+
+
+def test_the_fractions_own_loss_is_weighted_and_its_gradient_is_not_clipped():
+    plain, half, clipped = (
+        learner(head="fractions", **TINY, gradient_clip=clip) for clip in (0.0, 0.0, 1e-6)
+    )
+    data = batch(8)
+    for mine in (plain, clipped):
+        mine.update(data)
+    half.update(type(data)(**{**vars(data), "weights": torch.full((8,), 0.5)}))
+    gradients = [mine.online.head.proposal.weight.grad for mine in (plain, half, clipped)]
+    assert gradients[0].abs().sum() > 0
+    torch.testing.assert_close(gradients[1], gradients[0] / 2)
+    torch.testing.assert_close(gradients[2], gradients[0])
 
 
 def test_the_fractions_loss_sends_nothing_into_torso_or_quantiles():

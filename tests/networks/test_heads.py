@@ -93,6 +93,10 @@ def test_fractions_rise_from_zero_to_one_and_each_atom_has_the_chance_between_tw
     assert fractions.shape == (4, 9)
     assert (fractions[:, 0] == 0).all()
     assert (fractions[:, -1] == 1).all()
+    torch.testing.assert_close(fractions.diff(dim=1), torch.full((4, 8), 1 / 8).double())  # at the start
+    with torch.no_grad():
+        net.head.proposal.weight.normal_(generator=torch.Generator().manual_seed(0))
+    fractions = net.head.fractions(psi)
     assert (fractions.diff(dim=1) > 0).all()
     shares = torch.softmax(net.head.proposal(psi), dim=1)
     law = net.law(psi, psi)
@@ -239,3 +243,13 @@ def test_dropped_noise_is_the_mean_network_and_noise_reaches_only_the_heads_own_
     assert torch.equal(net.quantiles(psi, taus), quiet)
     kinds = {name for name, layer in net.named_modules() if isinstance(layer, NoisyLinear)}
     assert kinds == {"head.f.0", "head.f.2", "head.v.0", "head.v.2"}
+
+
+def test_fractions_never_fall_in_single_precision():
+    net = network("fractions").float()
+    with torch.no_grad():
+        net.head.proposal.weight.normal_(std=20, generator=torch.Generator().manual_seed(0))
+    psi = torch.rand(2000, 16, generator=torch.Generator().manual_seed(1))
+    assert (torch.softmax(net.head.proposal(psi), dim=1).cumsum(dim=1)[:, :-1] > 1).any()
+    assert (net.head.fractions(psi).diff(dim=1) >= 0).all()
+    assert net.law(psi, psi).value(Wang(-0.75)).isfinite().all()

@@ -71,6 +71,20 @@ def test_a_point_mass_has_the_same_value_under_every_measure():
     assert law.quantiles(torch.tensor([[0.0, 0.5, 1.0]]))[0, :, 0].tolist() == [2.5] * 3
 
 
+@pytest.mark.parametrize("risk", [Neutral(), *MEASURES, OWN], ids=str)
+@pytest.mark.parametrize("kind", ["shared", "own"])
+def test_in_single_precision_a_peaked_law_has_a_value_under_every_measure(kind, risk):
+    """Chances that add up to a little more than 1 must not reach a map that is not defined there."""
+    g = torch.Generator().manual_seed(0)
+    logits = 5 * torch.randn(400, 51, 1 if kind == "shared" else 3, generator=g)
+    weights = torch.softmax(logits, dim=1)
+    assert (weights.cumsum(dim=1) > 1).any()
+    atoms = torch.linspace(-10, 10, 51).view(1, 51, 1).expand(400, 51, 3)
+    value = Law(atoms, weights).value(risk)
+    exact = Law(atoms.double(), weights.double() / weights.double().sum(dim=1, keepdim=True)).value(risk)
+    torch.testing.assert_close(value.double(), exact, rtol=0, atol=1e-2)
+
+
 def test_values_do_not_depend_on_the_order_of_atoms():
     law = some("own")
     order = torch.randperm(7)

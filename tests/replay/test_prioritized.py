@@ -5,6 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 from test_replay import ENDINGS, Written, filled
 
+from quantail.errors import QuantailError
 from quantail.replay import PrioritizedSampler, Replay, ReplayStore
 from quantail.replay.prioritized import LEAST
 from quantail.replay.sum_tree import SumTree
@@ -146,18 +147,42 @@ def test_with_full_importance_the_weighted_batch_is_an_unbiased_mean_of_the_repl
 def test_what_is_new_has_the_largest_priority_ever_seen_and_final_frames_none():
     written = Written(1, 200, 1)
     replay, sampler = prioritized(written.store, 0.5, n_step=1)
-    for _ in range(5):
+    for _ in range(6):
         written.step(0, "")
     replay.draw(1)
-    assert sampler.tree.leaves[:5].tolist() == [1.0] * 5
+    assert sampler.tree.leaves[:6].tolist() == [1.0] * 5 + [0.0]  # the last has no next frame yet
     give(replay, {(0, 0): 9.0, (0, 1): 0.0})
     give(replay, {(0, 0): 0.25})
     written.step(0, "truncated")  # a transition and a final frame
     written.step(0, "")
     replay.draw(1)
     largest = (9.0 + LEAST) ** 0.5
-    expected = [(0.25 + LEAST) ** 0.5, LEAST**0.5, 1, 1, 1, largest, 0, largest]
-    assert sampler.tree.leaves[:8].tolist() == pytest.approx(expected)
+    expected = [(0.25 + LEAST) ** 0.5, LEAST**0.5, 1, 1, 1, largest, largest, 0, 0]
+    assert sampler.tree.leaves[:9].tolist() == pytest.approx(expected)
+
+
+def test_a_place_that_cannot_start_has_no_weight_however_large_a_priority_was_once():
+    """Else draws would be rejected without end after one spike."""
+    written = Written(2, 60, 3)
+    replay, _ = prioritized(written.store, 1.0, n_step=3, batch_size=8)
+    for step in range(100):
+        written.step(step % 2, "")
+        if step == 40:
+            replay.draw(1)
+            give(replay, dict.fromkeys(whole(replay), 1e12))
+        if step > 40:
+            replay.draw(1)
+            give(replay, dict.fromkeys(whole(replay), 0.0))
+            env, place = replay.sampler.draw(50, replay.can_start)
+            assert replay.can_start(env, place).all()
+
+
+@pytest.mark.parametrize("wrong", [float("inf"), float("nan")])
+def test_a_priority_that_is_not_finite_stops_with_its_cause(wrong):
+    replay, _ = prioritized(filled().store)
+    replay.draw(1)
+    with pytest.raises(QuantailError, match="not finite: learning diverged"):
+        give(replay, {whole(replay)[0]: wrong})
 
 
 @settings(max_examples=80, deadline=None)
@@ -176,16 +201,20 @@ def test_across_the_rings_edge_each_place_keeps_its_own_priority_and_new_ones_st
     written = Written(2, 2 * length, stack)
     store = written.store
     replay, sampler = prioritized(store, 1.0, batch_size=6, n_step=n)
-    oracle, largest, known = {}, 1.0, np.zeros(2, int)
+    oracle, largest, known = {}, 1.0, set()
     for turn, steps in enumerate(rounds):
         for env, ending in steps:
             written.step(env, ending)
+        able = set(whole(replay))
         for env in range(2):
-            for place in range(known[env], int(store.written[env])):
-                oracle[env, place] = 0.0 if written.places[env][place] is None else largest
-        known = store.written.copy()
-        if not whole(replay):
+            for place in range(int(store.oldest[env]), int(store.written[env])):
+                if (env, place) not in able:
+                    oracle[env, place] = 0.0
+                elif (env, place) not in known:
+                    oracle[env, place] = largest
+        if not able:
             continue
+        known |= able
         env, place = replay.draw(6)
         assert set(zip(env.tolist(), place.tolist(), strict=True)) <= set(whole(replay))
         priorities = torch.arange(6.0) + turn

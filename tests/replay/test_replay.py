@@ -220,3 +220,16 @@ def test_a_replay_that_does_not_fit_is_refused_before_it_is_made():
 
 def test_sizes_are_told_in_decimal_units():
     assert [human_bytes(n) for n in (12, 12_300, 7_065_000_000)] == ["12 bytes", "12.3 kB", "7.1 GB"]
+
+
+def test_the_newest_episodes_returns_are_those_of_a_loop_and_stop_where_it_began():
+    written = Written(1, 32, 1)
+    for ending in ("", "", "terminated", "", "life", "", "truncated"):
+        written.step(0, ending)
+    told = written.places[0][-2][0]  # the truncated episode
+    expected, total = [], 0.0
+    for reward, terminal in zip(reversed(told.rewards), reversed(told.terminal), strict=True):
+        total = reward + (0.0 if terminal else 0.5 * total)
+        expected.append(total)
+    assert written.store.newest_returns(0, 0.5).tolist() == [0.0, *expected]
+    assert len(expected) == 4

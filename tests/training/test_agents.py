@@ -10,6 +10,7 @@ from safetensors.numpy import load_file
 
 import quantail as q
 from quantail.recipes import AGENTS
+from quantail.replay import Replay
 from quantail.training.reporter import Reporter
 from quantail.training.support import SupportWatch
 
@@ -93,8 +94,8 @@ def test_ingredients_compose_by_flags(tmp_path, capsys):
     settings = flags({k: v for k, v in settings.items() if k not in ("agent", "n_step")})
     assert command("train", "CartPole-v1", "--out", run, "--steps", 100, *words, *settings) == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert "iqn, with double, with prioritized replay, risk neutral" in said
-    assert "3-step" in said
+    assert "iqn with double with prioritized replay, risk neutral" in said
+    assert "K 8, double, 3-step, batch" in said
     assert "replay prioritized, 150 steps" in said
     agent = q.load(run)
     assert (agent.settings.double, agent.settings.n_step) == (True, 3)
@@ -103,8 +104,8 @@ def test_ingredients_compose_by_flags(tmp_path, capsys):
 def test_what_cannot_be_is_refused_before_anything_starts(tmp_path, capsys):
     run = tmp_path / "run"
     for words, says in (
-        (["--agent", "m-iqn", "--double"], "munchausen cannot be double"),
-        (["--agent", "m-iqn", "--n-step", "3"], "munchausen takes n_step 1"),
+        (["--agent", "m-iqn", "--double"], "munchausen takes double no and n_step 1, not double yes"),
+        (["--agent", "m-iqn", "--n-step", "3"], "munchausen takes double no and n_step 1"),
         (["--agent", "iqn", "--atoms", "21"], "atoms has no effect here"),
         (["--agent", "c51", "--value-max", "-200"], "is not below value_max"),
         (["--agent", "rainbow-iqm"], "Did you mean 'rainbow-iqn'"),
@@ -122,7 +123,14 @@ def test_a_risk_for_an_agent_that_knows_the_mean_alone_is_told_to_have_no_effect
     settings = quick("dqn") | {"risk": "cvar:0.1", "n_step": 1}
     q.train("CartPole-v1", out=tmp_path / "run", steps=60, reporter=heard, **settings)
     assert len(heard.warnings) == 1
-    assert "risk cvar:0.1 has no effect: dqn learns the mean alone" in heard.warnings[0]
+    assert "dqn learns the mean alone, so risk cvar:0.1 changes nothing" in heard.warnings[0]
+
+
+def test_an_agent_that_never_explores_is_told(tmp_path):
+    heard = Listening()
+    settings = quick("rainbow") | {"noisy": False, "epsilon_start": 0.0, "epsilon_end": 0.0}
+    q.train("CartPole-v1", out=tmp_path / "run", steps=60, reporter=heard, **settings)
+    assert "the agent never explores" in heard.warnings[0]
 
 
 class Paying(gym.Env):
@@ -150,7 +158,7 @@ def test_returns_that_leave_the_support_are_told_with_the_range_that_was_seen(su
         assert heard.warnings == []
         return
     assert 1 <= len(heard.warnings) <= 3
-    assert "value_max" in heard.warnings[-1]
+    assert "set value_min and value_max to at least that range" in heard.warnings[-1]
     assert any("to 10 were seen" in warning for warning in heard.warnings)
 
 
@@ -158,3 +166,20 @@ def test_the_support_is_told_again_only_when_it_is_left_twice_as_far():
     watch = SupportWatch(-1.0, 1.0)
     told = [bool(watch.see(np.array([0.0, high]))) for high in (0.5, 1.5, 1.8, 2.0, 2.1, 3.0, 9.0, 2.0)]
     assert told == [False, True, False, False, True, False, True, False]
+
+
+def test_importance_rises_on_a_line_to_one(tmp_path):
+    settings = quick("prioritized-dqn") | {"importance_start": 0.2, "importance_steps": 100}
+    settings |= {"learn_start": 60, "update_every": 4}
+    seen = []
+
+    class Watching(Replay):
+        def sample(self, importance=1.0):
+            seen.append(importance)
+            return super().sample(importance)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("quantail.training.trainer.Replay", Watching)
+        q.train("CartPole-v1", out=tmp_path / "run", steps=140, **settings)
+    steps = [step for step in range(60, 141) if step % 4 == 0]
+    assert seen == pytest.approx([min(1.0, 0.2 + 0.8 * step / 100) for step in steps])
