@@ -7,7 +7,7 @@ from torch import Tensor
 from quantail.errors import DIVERGED, QuantailError
 from quantail.replay.replay import CanStart
 from quantail.replay.store import Array, Index, ReplayStore
-from quantail.replay.sum_tree import SumTree, Weights
+from quantail.replay.sum_tree import SumTree
 
 LEAST = 1e-6  # added to every priority, so that nothing is forgotten for good
 
@@ -67,21 +67,26 @@ class PrioritizedSampler:
         ones are lost when the ring overwrites the frames of their stacks.
         """
         store = self.store
-        for env in range(store.envs):
-            oldest, written = int(store.oldest[env]), int(store.written[env])
-            place = np.arange(max(self._known[env], oldest), written)
-            whole = can_start(np.full(len(place), env), place)
-            until = int(whole.nonzero()[0][-1]) + 1 if whole.any() else 0
-            new = np.where(whole[:until], self.largest**self.exponent, 0.0)
-            self._set(env, place, 0.0)
-            self._set(env, place[:until], new)
-            self._known[env] = max(self._known[env], oldest) + until
-            edge = np.arange(oldest, min(oldest + store.spec.stack - 1, written))
-            self._set(env, edge[~store.stack_is_whole(np.full(len(edge), env), edge)], 0.0)
-
-    def _set(self, env: int, place: Index, weights: Weights | float) -> None:
-        if len(place):
-            self.tree.set(self._leaf(np.full(len(place), env), place), weights)
+        oldest, written = store.oldest, store.written
+        begin = np.maximum(self._known, oldest)
+        env, place = _runs(begin, written - begin)
+        whole = can_start(env, place)
+        self._known = begin
+        np.maximum.at(self._known, env[whole], place[whole] + 1)
+        edge_env, edge = _runs(oldest, np.minimum(written - oldest, store.spec.stack - 1))
+        lost = ~store.stack_is_whole(edge_env, edge)
+        weights = np.where(whole, self.largest**self.exponent, 0.0)
+        self.tree.set(
+            np.concatenate([self._leaf(env, place), self._leaf(edge_env[lost], edge[lost])]),
+            np.concatenate([weights, np.zeros(int(lost.sum()))]),
+        )
 
     def _leaf(self, env: Index, place: Index) -> Index:
         return env * self.store.length + place % self.store.length
+
+
+def _runs(begin: Index, count: Index) -> tuple[Index, Index]:
+    """For each environment `count` places from `begin` on, in one array."""
+    env = np.repeat(np.arange(len(begin)), count)
+    ends = np.cumsum(count)
+    return env, begin[env] + np.arange(ends[-1]) - (ends - count)[env]

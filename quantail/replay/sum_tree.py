@@ -31,7 +31,7 @@ class SumTree:
     def total(self) -> float:
         return float(self.levels[-1].sum())
 
-    def set(self, index: Index, weights: Weights | float) -> None:
+    def set(self, index: Index, weights: Weights) -> None:
         """Give leaves their weights; of one that is named twice the last counts."""
         self.levels[0][index] = weights
         for below, above in zip(self.levels, self.levels[1:], strict=False):
