@@ -30,6 +30,8 @@ class PrioritizedSampler:
 
     def draw(self, count: int, can_start: CanStart) -> tuple[Index, Index]:
         self._take_in(can_start)
+        if not self.tree.total:  # nothing is whole yet: any place will be found not to be
+            return np.zeros(count, np.int64), np.full(count, self.store.oldest[0])
         leaf = self.tree.find(self.generator.random(count) * self.tree.total)
         env, at = leaf // self.store.length, leaf % self.store.length
         oldest = self.store.oldest[env]

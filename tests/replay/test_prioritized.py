@@ -177,6 +177,15 @@ def test_a_place_that_cannot_start_has_no_weight_however_large_a_priority_was_on
             assert replay.can_start(env, place).all()
 
 
+def test_a_replay_without_a_whole_transition_says_so():
+    written = Written(1, 4096, 1)
+    replay, _ = prioritized(written.store)
+    for _ in range(3):
+        with pytest.raises(QuantailError, match="no whole transition"):
+            replay.sample()
+        written.step(0, "")
+
+
 @pytest.mark.parametrize("wrong", [float("inf"), float("nan")])
 def test_a_priority_that_is_not_finite_stops_with_its_cause(wrong):
     replay, _ = prioritized(filled().store)
