@@ -137,7 +137,7 @@ AGENTS: dict[str, Recipe] = {
             "atari-paper": {"learn_start": 20_000, "target_every": 8_000},
             # With 0.1 an agent may never meet the first reward.
             "minatar": {"noisy_sigma": 0.5},
-            "small": {"noisy_sigma": 0.5},
+            "small": {"noisy_sigma": 0.5, "n_step": 10},
         },
         borrowed=dict.fromkeys(("learn_start", "target_every"), "Rainbow, Hessel et al. 2018"),
     ),
