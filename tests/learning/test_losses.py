@@ -239,7 +239,9 @@ def test_the_fraction_gradient_is_that_of_the_wasserstein_distance_by_finite_dif
 
 def test_following_the_fraction_gradient_finds_the_best_fractions():
     logits = torch.zeros(1, 6, dtype=torch.float64, requires_grad=True)
-    quantile = lambda t: t**3  # noqa: E731
+
+    def quantile(level):
+        return level**3
 
     def fractions():
         inner = torch.softmax(logits, dim=1).cumsum(dim=1)[:, :-1]
