@@ -5,7 +5,7 @@ from dataclasses import dataclass
 import torch
 from torch import Tensor
 
-from quantail.networks.laws import Law
+from quantail.networks.laws import Law, expectation
 
 
 @dataclass(frozen=True)
@@ -17,9 +17,7 @@ class Target:
 
     def mean(self) -> Tensor:
         """[batch]."""
-        if self.weights is None:
-            return self.atoms.mean(dim=1)
-        return (self.weights * self.atoms).sum(dim=1)
+        return expectation(self.atoms, self.weights)
 
     def chances(self) -> Tensor:
         """[batch, M]."""
@@ -40,9 +38,10 @@ def bellman_target(rewards: Tensor, discounts: Tensor, law: Law, actions: Tensor
     `rewards` is the n-step return, `discounts` γⁿ, or 0 where the episode ended.
     """
     atoms = rewards.unsqueeze(1) + discounts.unsqueeze(1) * taken(law.atoms, actions)
-    if law.weights is None or law.weights.shape[2] == 1:
-        return Target(atoms, law.weights if law.weights is None else law.weights.squeeze(2))
-    return Target(atoms, taken(law.weights, actions))
+    if law.weights is None:
+        return Target(atoms)
+    weights = law.weights.expand_as(law.atoms)
+    return Target(atoms, taken(weights, actions))
 
 
 def munchausen_bonus(
@@ -66,7 +65,7 @@ def soft_target(
     soft = law.atoms - temperature * log_policy  # [batch, M, actions]
     if law.weights is None or law.weights.shape[2] == 1:
         atoms = (policy * soft).sum(dim=2)
-        weights = law.weights if law.weights is None else law.weights.squeeze(2)
+        weights = None if law.weights is None else law.weights.squeeze(2)
     else:
         atoms, weights = soft.flatten(1), (policy * law.weights).flatten(1)
     return Target(rewards.unsqueeze(1) + discounts.unsqueeze(1) * atoms, weights)

@@ -21,9 +21,7 @@ class Law:
 
     def mean(self) -> Tensor:
         """[batch, actions]."""
-        if self.weights is None:
-            return self.atoms.mean(dim=1)
-        return (self.weights * self.atoms).sum(dim=1)
+        return expectation(self.atoms, self.weights)
 
     def value(self, risk: RiskMeasure) -> Tensor:
         """Q_β = Σ_i z_i (β⁻¹(c_i) − β⁻¹(c_{i−1})), z rising and c their cumulated chances, exactly."""
@@ -54,3 +52,8 @@ class Law:
         cumulated = self.weights.expand_as(atoms).gather(1, order).cpu().cumsum(dim=1).clamp(max=1)
         cumulated[:, -1] = 1
         return atoms, cumulated
+
+
+def expectation(atoms: Tensor, weights: Tensor | None) -> Tensor:
+    """The mean over axis 1 of atoms with these chances, or equal ones."""
+    return atoms.mean(dim=1) if weights is None else (weights * atoms).sum(dim=1)
