@@ -30,6 +30,21 @@ class Embedding(nn.Sequential):
             "linear": [nn.Linear(1, features)],
         }
         super().__init__(*layers[kind], last)
+        self.rectified = activation == "relu"
+
+    @property
+    def linear(self) -> nn.Linear:
+        """The last layer before the activation."""
+        layer = self[-2]
+        assert isinstance(layer, nn.Linear)
+        return layer
+
+    def basis(self, taus: Tensor) -> Tensor:
+        """What the last layer sees: [batch, taus, n]."""
+        seen = taus.unsqueeze(-1)
+        for layer in list(self)[:-2]:
+            seen = layer(seen)
+        return seen
 
     def forward(self, taus: Tensor) -> Tensor:
         embedded: Tensor = super().forward(taus.unsqueeze(-1))  # type: ignore[no-untyped-call]

@@ -12,7 +12,8 @@ from torch import Tensor, nn
 
 from quantail.networks.embeddings import Embedding
 from quantail.networks.laws import Law
-from quantail.networks.layers import stream
+from quantail.networks.layers import stream, weights_of
+from quantail.networks.products import merged_linear, worth_it
 from quantail.settings import Settings
 
 
@@ -124,19 +125,28 @@ class ImplicitQuantiles(nn.Module):
         super().__init__()
         self.phi = embedding
         self.merge = merge
+        self.sparse = merge == "multiply" and embedding.rectified  # zeros of ψ and φ are the merge's
         merged = 2 * features if merge == "concatenate" else features
         self.f = stream(merged, hidden, actions, sigma)
         self.v = stream(merged, hidden, 1, sigma) if dueling else None
 
     def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
         if self.v is None:
-            plain: Tensor = self.f(self._merged(features, taus))
-            return plain
+            return self._streams(features, taus, self.f)[0]
         middle = torch.full_like(taus[:, :1], 0.5)
-        merged = self._merged(features, torch.cat([taus, middle], dim=1))  # [batch, T + 1, d]
-        advantages: Tensor = self.f(merged)
-        values: Tensor = self.v(merged[:, :-1])
-        return values + advantages[:, :-1] - advantages[:, -1:].mean(dim=2, keepdim=True)
+        levels = torch.cat([taus, middle], dim=1)  # [batch, T + 1]
+        advantages, values = self._streams(features, levels, self.f, self.v)
+        return values[:, :-1] + advantages[:, :-1] - advantages[:, -1:].mean(dim=2, keepdim=True)
+
+    def _streams(self, features: Tensor, taus: Tensor, *streams: nn.Sequential) -> list[Tensor]:
+        """What each stream makes of the merge: [batch, T, outputs] each."""
+        if not self.sparse or not worth_it(features, taus.shape[1]):
+            merged = self._merged(features, taus)
+            return [stream(merged) for stream in streams]
+        layers = [weights_of(stream[0]) for stream in streams]
+        phi = weights_of(self.phi.linear)
+        hidden = merged_linear(features, self.phi.basis(taus), phi, layers)
+        return [stream[2](stream[1](h)) for stream, h in zip(streams, hidden, strict=True)]
 
     def _merged(self, features: Tensor, taus: Tensor) -> Tensor:
         psi = features.unsqueeze(1)  # [batch, 1, d]

@@ -33,14 +33,19 @@ class NoisyLinear(nn.Module):
         self.noise = shaped[:outputs], shaped[outputs:]
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.noise is None:
-            return F.linear(x, self.weight, self.bias)
-        out, into = self.noise
-        if x.numel() <= FEW * x.shape[-1]:
+        if self.noise is not None and x.numel() <= FEW * x.shape[-1]:
+            out, into = self.noise
             noise = F.linear(x * into, self.weight_sigma, self.bias_sigma)
             return torch.addcmul(F.linear(x, self.weight, self.bias), noise, out)
+        return F.linear(x, *self.drawn())
+
+    def drawn(self) -> tuple[Tensor, Tensor]:
+        """The weights and biases with the noise in them."""
+        if self.noise is None:
+            return self.weight, self.bias
+        out, into = self.noise
         weight = torch.addcmul(self.weight, self.weight_sigma, torch.outer(out, into))
-        return F.linear(x, weight, torch.addcmul(self.bias, self.bias_sigma, out))
+        return weight, torch.addcmul(self.bias, self.bias_sigma, out)
 
 
 def linear(inputs: int, outputs: int, sigma: float) -> nn.Linear | NoisyLinear:
@@ -48,9 +53,19 @@ def linear(inputs: int, outputs: int, sigma: float) -> nn.Linear | NoisyLinear:
     return NoisyLinear(inputs, outputs, sigma) if sigma else nn.Linear(inputs, outputs)
 
 
+def weights_of(layer: nn.Module) -> tuple[Tensor, Tensor]:
+    """The weights and biases that a linear layer works with now."""
+    if isinstance(layer, NoisyLinear):
+        return layer.drawn()
+    assert isinstance(layer, nn.Linear)
+    return layer.weight, layer.bias
+
+
 def stream(inputs: int, hidden: int, outputs: int, sigma: float) -> nn.Sequential:
     """One hidden layer and the outputs."""
-    return nn.Sequential(linear(inputs, hidden, sigma), nn.ReLU(), linear(hidden, outputs, sigma))
+    return nn.Sequential(
+        linear(inputs, hidden, sigma), nn.ReLU(inplace=True), linear(hidden, outputs, sigma)
+    )
 
 
 @torch.no_grad()

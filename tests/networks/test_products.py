@@ -1,0 +1,99 @@
+"""The product that skips zeros, against the same formula written out and left to autograd."""
+
+import numpy as np
+import pytest
+import torch
+from torch.testing import assert_close
+
+from quantail.networks import products
+from quantail.networks.heads import build_head
+from quantail.networks.layers import NoisyLinear, initialise
+from quantail.networks.products import merged_linear
+from quantail.recipes import compose
+
+BATCH, LEVELS, COSINES, FEATURES = 7, 5, 6, 40
+DEAD = [3, 11, 12, *range(20, 38)]  # zero for every state
+
+
+def example(dead=DEAD):
+    torch.manual_seed(0)
+    kind = {"dtype": torch.float64}
+    raw = torch.randn(BATCH, FEATURES, **kind)
+    raw[:, dead] = -1.0
+    basis = torch.randn(BATCH, LEVELS, COSINES, **kind)
+    shapes = [(FEATURES, COSINES), (FEATURES,), (9, FEATURES), (9,), (4, FEATURES), (4,)]
+    leaves = [raw, basis, *(torch.randn(shape, **kind) for shape in shapes)]
+    return [leaf.requires_grad_() for leaf in leaves]
+
+
+def written_out(raw, basis, slope, offset, w, b, w2, b2):
+    merged = torch.relu(raw).unsqueeze(1) * torch.relu(basis @ slope.T + offset)
+    return merged @ w.T + b, merged @ w2.T + b2
+
+
+def skipping(raw, basis, slope, offset, w, b, w2, b2):
+    return merged_linear(torch.relu(raw), basis, (slope, offset), [(w, b), (w2, b2)])
+
+
+@pytest.mark.parametrize("dead", [DEAD, [], list(range(FEATURES))], ids=["some", "none", "all"])
+@pytest.mark.parametrize("chunk", [1, 2 * LEVELS, 3 * LEVELS + 1, 1000])
+@pytest.mark.parametrize("worth", [0, 10**9], ids=["gathered", "dense"])
+def test_outputs_and_every_gradient_are_those_of_autograd(monkeypatch, dead, chunk, worth):
+    monkeypatch.setattr(products, "CHUNK", chunk)
+    monkeypatch.setattr(products, "WORTH", worth)
+    leaves = example(dead)
+    upstream = [torch.randn_like(output) for output in written_out(*leaves)]
+    results = []
+    for function in (written_out, skipping):
+        outputs = function(*leaves)
+        results.append([*outputs, *torch.autograd.grad(outputs, leaves, upstream)])
+    for expected, found in zip(*results, strict=True):
+        assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_without_gradients_the_outputs_are_the_same(monkeypatch):
+    monkeypatch.setattr(products, "CHUNK", 2 * LEVELS)
+    monkeypatch.setattr(products, "WORTH", 0)
+    leaves = example()
+    with torch.no_grad():
+        for expected, found in zip(written_out(*leaves), skipping(*leaves), strict=True):
+            assert_close(found, expected, rtol=1e-12, atol=1e-12)
+
+
+def test_features_are_left_out_where_that_pays_and_kept_in_aligned_numbers():
+    psi = torch.rand(32, 100)
+    psi[:, :50] = 0
+    psi[7, 3] = 1.0  # zero for all states but one: it stays
+    keep = products._worth_keeping(psi, count=8)
+    assert len(keep) == 64  # 51 of them, filled up
+    assert {3, *range(50, 100)} <= set(keep.tolist())
+    assert len(set(keep.tolist())) == 64
+    assert products._worth_keeping(psi, count=2) is None
+    assert products._worth_keeping(torch.rand(32, 100), count=64) is None
+
+
+@pytest.mark.parametrize("embedding", ["cosine", "mlp", "linear"])
+@pytest.mark.parametrize("parts", [{}, {"dueling": True}, {"noisy": True, "dueling": True}], ids=str)
+def test_a_head_learns_the_same_as_without_it(monkeypatch, embedding, parts):
+    monkeypatch.setattr(products, "WORTH", 0)
+    settings = compose("minatar", {"embedding": embedding, **parts})
+    head = build_head(settings, FEATURES, actions=3).double()
+    initialise(head, torch.Generator().manual_seed(0))
+    for layer in head.modules():
+        if isinstance(layer, NoisyLinear):
+            layer.draw(np.random.default_rng(0))
+    raw, taus = example()[0], torch.rand(BATCH, LEVELS, dtype=torch.float64)
+    results = []
+    for sparse in (False, True):
+        head.sparse = sparse
+        returns = head.quantiles(torch.relu(raw), taus)
+        gradients = torch.autograd.grad((returns**2).sum(), [raw, *head.parameters()])
+        results.append([returns, *gradients])
+    for expected, found in zip(*results, strict=True):
+        assert_close(found, expected, rtol=1e-9, atol=1e-12)
+
+
+@pytest.mark.parametrize("change", [{"merge": "residual"}, {"embedding_activation": "sigmoid"}], ids=str)
+def test_what_has_no_shared_zeros_is_not_taken_for_it(change):
+    settings = compose("minatar", change)
+    assert not build_head(settings, FEATURES, actions=3).sparse
