@@ -82,6 +82,7 @@ class Settings:
     online_samples: int = _setting(64, "learning", "N, levels τ of the prediction", source=PAPER, least=1, only=("head", "implicit"))
     target_samples: int = _setting(64, "learning", "N′, levels τ′ of the target", source=PAPER, least=1, only=("head", "implicit"))
     policy_samples: int = _setting(32, "learning", "K, levels that choose an action", source=PAPER, least=1, only=("head", "implicit"))
+    tau: str = _setting("independent", "learning", "how levels are drawn: each by itself, one from each interval of 1/N, in pairs τ and 1 − τ, or the same for a whole batch", source=PAPER, choices=("independent", "stratified", "antithetic", "shared"), only=("head", "implicit"))
     kappa: float = _setting(1.0, "learning", "κ, where the Huber loss turns linear; 0 is the plain loss of a quantile", source=QR, least=0, only=("head", "expected", "quantiles", "implicit", "fractions"))
     discount: float = _setting(0.99, "learning", "γ, a step's discount", source=NATURE, least=0, most=1)
     n_step: int = _setting(1, "learning", "rewards summed before the bootstrap", unit="steps", source=PAPER, least=1)

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 
 from quantail.envs.adapt import Adapter, newest_frame
+from quantail.levels import draw_levels
 from quantail.networks import QuantileNetwork
 from quantail.risk import RiskMeasure
 
@@ -54,11 +55,12 @@ class Actor:
         exploration: np.random.Generator,
         taus: np.random.Generator,
         noise: np.random.Generator,
+        scheme: str = "independent",
     ) -> None:
         self.envs = list(envs)
         self.network = network
         self.risk = risk
-        self.samples = samples
+        self.samples, self.scheme = samples, scheme
         self.device = device
         self.seeds, self.exploration, self.taus, self.noise = seeds, exploration, taus, noise
         self.spec = self.envs[0].spec_of_observation
@@ -79,7 +81,7 @@ class Actor:
         actions: NDArray[np.int64] = self.exploration.integers(self.actions.count, size=count)
         if not explore.all():
             self.network.draw_noise(self.noise)
-            taus = torch.from_numpy(self.taus.random((count, self.samples), dtype=np.float32))
+            taus = draw_levels(self.taus, count, self.samples, self.scheme)
             features = self.network.features(self.observations.to(self.device))
             values = self.network.values(features, self.risk, taus)  # [envs, actions]
             best = values.argmax(dim=1).cpu().numpy()

@@ -13,6 +13,7 @@ COMMANDS = {
     "agents": "the agents there are, or several side by side",
     "risks": "the risk measures there are",
     "presets": "the presets there are, or one of them as a TOML file",
+    "bench": "how fast this machine is, beside what it could be",
     "doctor": "check that this machine has all that is needed",
 }
 

@@ -10,9 +10,10 @@ from torch import Tensor
 
 from quantail.errors import DIVERGED, QuantailError
 from quantail.learning.batch import Batch
-from quantail.learning.objectives import compare
+from quantail.learning.objectives import Outcome, compare
 from quantail.learning.optimizers import build_fraction_optimizer, build_optimizer
 from quantail.learning.targets import Target, bellman_target, munchausen_bonus, soft_target
+from quantail.levels import draw_levels
 from quantail.networks import QuantileNetwork
 from quantail.networks.heads import LearnedFractions
 from quantail.risk import RiskMeasure
@@ -59,18 +60,8 @@ class Learner:
     def update(self, batch: Batch) -> Tensor:
         """One step of the optimizer on the batch's weighted mean loss; the priorities [batch]."""
         batch = batch.to(self.device)
-        target = self.targets(batch)
-        self.online.draw_noise(self.noise)
-        outcome = compare(
-            self.online.head,
-            self.online.features(batch.observations),
-            batch.actions,
-            target,
-            self.settings.kappa,
-            lambda: self._uniform(len(batch.actions), self.settings.online_samples).to(self.device),
-        )
-        loss = (batch.weights * outcome.losses).mean()
-        total = loss
+        outcome = self.outcome(batch)
+        loss = total = (batch.weights * outcome.losses).mean()
         if outcome.fraction_losses is not None:
             total = loss + (batch.weights * outcome.fraction_losses).mean()
 
@@ -88,12 +79,25 @@ class Learner:
         self._value_sum += outcome.values.mean()
         return outcome.priorities
 
+    def outcome(self, batch: Batch) -> Outcome:
+        """The loss of each transition, on levels and noise that are drawn anew."""
+        target = self.targets(batch)
+        self.online.draw_noise(self.noise)
+        return compare(
+            self.online.head,
+            self.online.features(batch.observations),
+            batch.actions,
+            target,
+            self.settings.kappa,
+            lambda: self._levels(len(batch.actions), self.settings.online_samples).to(self.device),
+        )
+
     @torch.no_grad()
     def targets(self, batch: Batch) -> Target:
         """The law of r + γ Z(x', a*), or its soft form for Munchausen."""
         s, size = self.settings, len(batch.actions)
-        policy_taus = self._uniform(size, s.policy_samples)  # [batch, K]
-        target_taus = self._uniform(size, s.target_samples)  # [batch, N']
+        policy_taus = self._levels(size, s.policy_samples)  # [batch, K]
+        target_taus = self._levels(size, s.target_samples)  # [batch, N']
         self.target.draw_noise(self.noise)
         features = self.target.features(batch.next_observations)
         if s.double:
@@ -108,7 +112,7 @@ class Learner:
             here = self.target.values(
                 self.target.features(batch.observations),
                 self.risk,
-                self._uniform(size, s.policy_samples),
+                self._levels(size, s.policy_samples),
             )
             bonus = munchausen_bonus(
                 here, batch.actions, s.munchausen_alpha, s.munchausen_temperature, s.munchausen_clip
@@ -171,9 +175,9 @@ class Learner:
                 return state
         raise KeyError(parameter)
 
-    def _uniform(self, batch: int, count: int) -> Tensor:
+    def _levels(self, batch: int, count: int) -> Tensor:
         # Drawn on the CPU, so that τ does not depend on the device.
-        return torch.from_numpy(self.taus.random((batch, count), dtype=np.float32))
+        return draw_levels(self.taus, batch, count, self.settings.tau)
 
     def _reset_sums(self) -> None:
         self._count = 0

@@ -7,9 +7,10 @@ import numpy as np
 
 from quantail.errors import QuantailError
 from quantail.files import checksum, read_arrays, write_arrays
+from quantail.replay.frames import Array, Index
 from quantail.replay.store import ReplayStore
 
-FIELDS = ("frames", "actions", "rewards", "flags")
+FIELDS = ("actions", "rewards", "flags")
 
 
 class ReplayJournal:
@@ -50,15 +51,11 @@ class ReplayJournal:
             if not path.exists() or checksum(path) != segment["checksum"]:
                 raise QuantailError(f"{path} is missing, damaged or cut short.")
             arrays = read_arrays(path)
-            begin, end = np.array(segment["begin"]), np.array(segment["end"])
-            offset = 0
-            for env in range(store.envs):
-                places = np.arange(begin[env], end[env])
-                rows = slice(offset, offset + len(places))
-                offset += len(places)
-                for field in FIELDS:
-                    getattr(store, field)[env, places % store.length] = arrays[field][rows]
-            store.written[:] = end
+            slots = self._slots(np.array(segment["begin"]), np.array(segment["end"]))
+            store.frames.restore(slots, arrays)
+            for field in FIELDS:
+                getattr(store, field).flat[slots] = arrays[field]
+            store.written[:] = segment["end"]
         self.segments = list(segments)
 
     def prune(self, kept: set[str]) -> None:
@@ -67,12 +64,13 @@ class ReplayJournal:
             if path.name not in kept:
                 path.unlink()
 
-    def _collect(self, begin: Any) -> dict[str, Any]:
-        store = self.store
-        rows = {
-            env: np.arange(begin[env], store.written[env]) % store.length for env in range(store.envs)
-        }
-        return {
-            field: np.concatenate([getattr(store, field)[env, rows[env]] for env in rows])
-            for field in FIELDS
-        }
+    def _collect(self, begin: Index) -> dict[str, Array]:
+        slots = self._slots(begin, self.store.written)
+        fields = {field: getattr(self.store, field).flat[slots] for field in FIELDS}
+        return self.store.frames.arrays(slots) | fields
+
+    def _slots(self, begin: Index, end: Index) -> Index:
+        """Where the places from begin to end of every environment lie, one environment after another."""
+        runs = [np.arange(*ends) for ends in zip(begin, end, strict=True)]
+        env = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
+        return self.store.slots(env, np.concatenate(runs))

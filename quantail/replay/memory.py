@@ -11,7 +11,7 @@ def require_memory(needed: int) -> None:
     free = available_memory()
     if free is not None and needed > 0.9 * free:
         raise QuantailError(
-            f"the replay needs {human_bytes(needed)} and {human_bytes(free)} of memory is free: "
+            f"the replay needs {human_bytes(needed)} more and {human_bytes(free)} of memory is free: "
             "set a smaller replay_capacity."
         )
 

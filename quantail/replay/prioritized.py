@@ -5,8 +5,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quantail.errors import DIVERGED, QuantailError
+from quantail.replay.frames import Array, Index
 from quantail.replay.replay import CanStart
-from quantail.replay.store import Array, Index, ReplayStore
+from quantail.replay.store import ReplayStore
 from quantail.replay.sum_tree import SumTree
 
 LEAST = 1e-6  # added to every priority, so that nothing is forgotten for good

@@ -10,7 +10,8 @@ from torch import Tensor
 
 from quantail.errors import QuantailError
 from quantail.learning.batch import Batch
-from quantail.replay.store import FINAL, TERMINAL, TRUNCATED, Array, Index, ReplayStore
+from quantail.replay.frames import Array, Index
+from quantail.replay.store import FINAL, TERMINAL, TRUNCATED, ReplayStore
 
 TRIES = 1000
 CanStart = Callable[[Index, Index], NDArray[np.bool_]]
@@ -43,17 +44,17 @@ class Replay:
     ) -> None:
         self.store = store
         self.sampler = sampler
+        self.batch_size = batch_size
         self.n_step = n_step
         self.discount = discount
         shape = (batch_size, *store.spec.input_shape)
         kind = torch.from_numpy(np.zeros(0, store.spec.dtype)).dtype
-        self._observations = torch.zeros(shape, dtype=kind)
-        self._next_observations = torch.zeros(shape, dtype=kind)
+        self._observations = torch.zeros((2, *shape), dtype=kind)  # before and after
         self._drawn = np.zeros(0, np.int64), np.zeros(0, np.int64)
 
     def sample(self, importance: float = 1.0) -> Batch:
         """A batch. Its observations live in buffers that the next call overwrites."""
-        self._drawn = env, place = self.draw(len(self._observations))
+        self._drawn = env, place = self.draw(self.batch_size)
         return self.gather(env, place, self.sampler.weights(env, place, importance))
 
     def learned(self, priorities: Tensor) -> None:
@@ -92,14 +93,14 @@ class Replay:
             discounts[bootstraps] = self.discount ** (k + 1)
             going &= (flags & (TERMINAL | TRUNCATED)) == 0
         size = len(place)
-        store.stacks(env, place, self._observations.numpy()[:size])
-        store.stacks(env, end, self._next_observations.numpy()[:size])
+        both = self._observations.flatten(0, 1)[: 2 * size]
+        store.stacks(np.concatenate([env, env]), np.concatenate([place, end]), both.numpy())
         return Batch(
-            observations=self._observations[:size],
+            observations=both[:size],
             actions=torch.from_numpy(store.actions[env, place % store.length].astype(np.int64)),
             rewards=torch.from_numpy(rewards),
             discounts=torch.from_numpy(discounts),
-            next_observations=self._next_observations[:size],
+            next_observations=both[size:],
             weights=torch.ones(size) if weights is None else torch.from_numpy(weights),
         )
 

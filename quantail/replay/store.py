@@ -1,14 +1,10 @@
 """Rings of frames, one for each environment."""
 
-from typing import Any
-
 import numpy as np
 from numpy.typing import NDArray
 
 from quantail.observations import ObservationSpec
-
-Index = NDArray[np.int64]
-Array = NDArray[Any]
+from quantail.replay.frames import Array, Index, frames_for, likely_bytes
 
 # What a place in a ring holds beside its frame.
 FIRST = 1  # the frame begins an episode: stacks do not reach behind it
@@ -30,7 +26,7 @@ class ReplayStore:
         self.envs = envs
         self.length = capacity // envs
         shape = (envs, self.length)
-        self.frames = np.zeros((*shape, *spec.shape), spec.dtype)
+        self.frames = frames_for(spec, envs * self.length)
         self.actions = np.zeros(shape, np.int32)
         self.rewards = np.zeros(shape, np.float32)
         self.flags = np.zeros(shape, np.uint8)
@@ -38,8 +34,8 @@ class ReplayStore:
 
     @staticmethod
     def bytes_needed(spec: ObservationSpec, capacity: int) -> int:
-        """What the arrays take for so many places."""
-        return capacity * (spec.frame_bytes + 4 + 4 + 1)
+        """Memory for so many places: an estimate where frames are compressed."""
+        return capacity * (likely_bytes(spec) + 4 + 4 + 1)
 
     def add(
         self, env: int, frame: Array, action: int, reward: float, *, first: bool, terminal: bool
@@ -56,7 +52,7 @@ class ReplayStore:
 
     def _append(self, env: int, frame: Array, action: int, reward: float, flags: int) -> None:
         at = self.written[env] % self.length
-        self.frames[env, at] = frame
+        self.frames.put(env * self.length + int(at), frame)
         self.actions[env, at] = action
         self.rewards[env, at] = reward
         self.flags[env, at] = flags
@@ -77,16 +73,22 @@ class ReplayStore:
 
     def stacks(self, env: Index, place: Index, out: Array) -> None:
         """Rebuild the stacked observations at these places, zeros before an episode's first frame."""
-        stack = self.spec.stack
-        if stack == 1:
-            out[...] = self.frames[env, place % self.length]
+        if self.spec.stack == 1:
+            self.frames.read(self.slots(env, place), out)
             return
-        begun = np.zeros(len(place), bool)
-        for back in range(stack):
-            at = place - back
-            out[:, stack - 1 - back] = self.frames[env, at % self.length]
-            out[begun, stack - 1 - back] = 0
-            begun |= (self.flags_at(env, at) & FIRST) > 0
+        env, newest = env[:, None], place[:, None]
+        at = newest - np.arange(self.spec.stack)  # [places, stack], newest first
+        begins = (self.flags_at(env, at) & FIRST) > 0
+        before = np.logical_or.accumulate(begins, axis=1)[:, :-1]  # whether the next one is too old
+        blank = np.pad(before, ((0, 0), (1, 0)))[:, ::-1]
+        wanted = np.where(blank, newest, at[:, ::-1])  # any frame that is there, in place of none
+        self.frames.read(self.slots(env, wanted).ravel(), out.reshape(-1, *self.spec.shape))
+        out[blank] = 0
+
+    def slots(self, env: Index, place: Index) -> Index:
+        """Where places lie in the rings, one after the other."""
+        slots: Index = env * self.length + place % self.length
+        return slots
 
     def stack_is_whole(self, env: Index, place: Index) -> NDArray[np.bool_]:
         """Whether every frame that the stack at a place needs is still in the ring."""

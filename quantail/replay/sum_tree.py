@@ -3,7 +3,7 @@
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.replay.store import Index
+from quantail.replay.frames import Index
 
 FAN = 16  # children of a node: five levels for a million leaves
 Weights = NDArray[np.float64]

@@ -4,7 +4,8 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quantail.replay.store import Array, Index, ReplayStore
+from quantail.replay.frames import Array, Index
+from quantail.replay.store import ReplayStore
 
 
 class UniformSampler:

@@ -29,7 +29,7 @@ from quantail.files import (
 )
 from quantail.training.run_folder import check_schema
 
-SCHEMA = 1
+SCHEMA = 2
 # What the trainer keeps in state.json.
 REQUIRED = (
     "steps",

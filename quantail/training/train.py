@@ -13,6 +13,7 @@ from quantail.networks import build_network
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.recipes import compose, parts_of
 from quantail.replay import PrioritizedSampler, ReplayStore, require_memory
+from quantail.replay.frames import compresses
 from quantail.replay.memory import human_bytes
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.settings import Settings
@@ -40,6 +41,22 @@ def train(
     environment. Any other setting goes by its name: `steps=200_000, seed=1, envs=8, kappa=0.5`.
     `reporter=quantail.progress()` shows what the command line shows.
     """
+    trainer = prepare(env, agent=agent, risk=risk, preset=preset, out=out, reporter=reporter, **settings)
+    with trainer.folder.held():
+        return trainer.run()
+
+
+def prepare(
+    env: EnvSource,
+    *,
+    agent: str | None = None,
+    risk: Risk | None = None,
+    preset: str | None = None,
+    out: str | Path | None = None,
+    reporter: Reporter | None = None,
+    **settings: Any,
+) -> Trainer:
+    """A run that has its folder and is about to begin; what `train` takes."""
     fitting = default_preset(env)
     preset = preset or fitting
     named = {"agent": agent, "risk": None if risk is None else str(parse_risk(risk))}
@@ -56,8 +73,7 @@ def train(
     reporter = reporter or Reporter()
     _open(folder, info, reporter)
     folder.create(info)
-    with folder.held():
-        return _trainer(folder, info, env, measure, reporter).run()
+    return _trainer(folder, info, env, measure, reporter)
 
 
 def resume(
@@ -219,12 +235,15 @@ def opening_lines(
         f"an update every {s.update_every} steps from step {s.learn_start:,}"
     )
     agent = " ".join([s.agent, *parts_of(s)])
+    memory = f"{human_bytes(replay_bytes)} of memory"
+    if compresses(info.observation):
+        memory = f"compressed, about {memory}"
     return {
         "environment": f"{info.env}, observation {shape}, {info.actions.count} "
         f"{'action' if info.actions.count == 1 else 'actions'}",
         "agent": f"{agent}, risk {s.risk}, preset {info.preset}",
         "learning": learning,
-        "replay": f"{s.replay}, {s.replay_capacity:,} steps, {human_bytes(replay_bytes)} of memory",
+        "replay": f"{s.replay}, {s.replay_capacity:,} steps, {memory}",
         "budget": f"{s.steps:,} steps ({s.steps * s.action_repeat:,} frames), seed {s.seed}, "
         f"{s.envs} {'environment' if s.envs == 1 else 'environments'}, "
         f"{device.type} with {info.threads} {'thread' if info.threads == 1 else 'threads'}",

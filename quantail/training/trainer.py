@@ -16,7 +16,14 @@ from quantail.envs.adapt import Adapter, newest_frame
 from quantail.evaluation.evaluate import LANES, LONGEST, EvaluationStopped, play_episodes
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
-from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
+from quantail.replay import (
+    PrioritizedSampler,
+    Replay,
+    ReplayJournal,
+    ReplayStore,
+    UniformSampler,
+    require_memory,
+)
 from quantail.risk import RiskMeasure
 from quantail.training import seeds, tables
 from quantail.training.checkpoints import Checkpoint, Checkpoints
@@ -77,6 +84,7 @@ class Trainer:
             exploration=self.generators["exploration"],
             taus=self.generators["acting-taus"],
             noise=self.generators["acting-noise"],
+            scheme=s.tau,
         )
         self.agent = Agent(network, s, info.observation, info.actions, source, risk)
         self.checkpoints = Checkpoints(folder.checkpoints)
@@ -119,16 +127,20 @@ class Trainer:
                     self._chores()
                     if self.signals.name or self.steps >= self.settings.steps:
                         break
-                    self._step()
+                    self.step()
                 self._finish()
         finally:
-            self.reporter.close()
-            for env in [*self.actor.envs, *self._lanes]:
-                env.close()
+            self.close()
         self.signals.end_as_asked()
         return self.agent
 
-    def _step(self) -> None:
+    def close(self) -> None:
+        """Let go of the terminal and the environments."""
+        self.reporter.close()
+        for env in [*self.actor.envs, *self._lanes]:
+            env.close()
+
+    def step(self) -> None:
         """One decision in every environment, and the updates that fall due."""
         s, before = self.settings, self.steps
         with self.clock.phase("acting"):
@@ -220,6 +232,7 @@ class Trainer:
         return self.steps // every > self.done_at[what] // every
 
     def _log(self) -> None:
+        require_memory(self.store.frames.bytes_missing())
         seconds, steps = self.clock.training_seconds, self.steps
         report = self.learner.report()
         self.last_loss = report.loss

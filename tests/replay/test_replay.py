@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import numpy as np
 import pytest
 from hypothesis import given, settings
@@ -10,7 +12,8 @@ from quantail.replay import Replay, ReplayJournal, ReplayStore, UniformSampler, 
 from quantail.replay.memory import available_memory, human_bytes
 from quantail.replay.store import FINAL, TERMINAL, TRUNCATED
 
-SHAPE = (2,)
+PLAIN = ObservationSpec((2,), "float32", "vector")
+COMPRESSED = ObservationSpec((48, 48), "uint8", "hw")
 ENDINGS = st.sampled_from(["", "", "", "", "terminated", "truncated", "life", "cut"])
 
 
@@ -21,8 +24,9 @@ def uniform(store, batch_size, n_step, discount):
 class Written:
     """A store and the oracle beside it, fed the same random episodes."""
 
-    def __init__(self, envs, capacity, stack):
-        self.store = ReplayStore(ObservationSpec(SHAPE, "float32", "vector", stack), envs, capacity)
+    def __init__(self, envs, capacity, stack, kind=PLAIN):
+        self.kind = kind
+        self.store = ReplayStore(replace(kind, stack=stack), envs, capacity)
         self.stack = stack
         self.places = [[] for _ in range(envs)]  # for each place, (episode, t) or None for a final frame
         self.playing = [Told() for _ in range(envs)]
@@ -30,7 +34,8 @@ class Written:
 
     def frame(self):
         self.clock += 1
-        return np.array([self.clock, -self.clock], np.float32)
+        values = np.arange(np.prod(self.kind.shape)) * 7 + self.clock
+        return values.astype(self.kind.dtype).reshape(self.kind.shape)
 
     def step(self, env, ending):
         told = self.playing[env]
@@ -50,7 +55,8 @@ class Written:
             self.playing[env] = Told()
 
 
-@settings(max_examples=150, deadline=None)
+@pytest.mark.parametrize("kind", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
+@settings(max_examples=100, deadline=None)
 @given(
     envs=st.integers(1, 3),
     length=st.integers(8, 24),
@@ -59,9 +65,9 @@ class Written:
     steps=st.lists(st.tuples(st.integers(0, 2), ENDINGS), min_size=1, max_size=90),
 )
 def test_every_transition_equals_the_oracles_across_ends_cuts_environments_and_the_rings_edge(
-    envs, length, stack, n, steps
+    kind, envs, length, stack, n, steps
 ):
-    written = Written(envs, envs * length, stack)
+    written = Written(envs, envs * length, stack, kind)
     store = written.store
     replay = uniform(store, 4, n, 0.9)
     for env, ending in steps:
@@ -73,7 +79,7 @@ def test_every_transition_equals_the_oracles_across_ends_cuts_environments_and_t
             at = np.array([env]), np.array([place])
             valid = bool(replay.can_start(*at)[0])
             origin = written.places[env][place]
-            expected = origin and origin[0].transition(origin[1], n, 0.9, stack, SHAPE)
+            expected = origin and origin[0].transition(origin[1], n, 0.9, stack, kind.shape)
             reaches_behind = origin is not None and place - min(origin[1], stack - 1) < oldest
             assert valid == (expected is not None and not reaches_behind)
             if not valid:
@@ -122,13 +128,11 @@ def test_a_truncated_episode_bootstraps_from_its_true_last_frame_and_a_terminate
     written.step(0, "")
     written.step(0, "truncated")
     written.step(0, "terminated")
-    replay = uniform(written.store, 1, 1, 0.5)
+    replay = uniform(written.store, 3, 1, 0.5)
     env = np.zeros(3, np.int64)
-    replay._next_observations = replay._observations.new_zeros((3, 2))
-    replay._observations = replay._observations.new_zeros((3, 2))
     batch = replay.gather(env, np.array([0, 1, 3]))
     assert batch.discounts.tolist() == [0.5, 0.5, 0.0]
-    assert batch.next_observations[1].tolist() == [3.0, -3.0]
+    assert batch.next_observations[1].tolist() == [3.0, 10.0]
     assert [int(f) for f in written.store.flags[0, :4] & (TERMINAL | TRUNCATED | FINAL)] == [0, 4, 8, 2]
 
 
@@ -148,6 +152,7 @@ def test_a_sampled_batch_lives_in_the_same_buffers_every_time():
     assert replay.sample().observations.data_ptr() == first
 
 
+@pytest.mark.parametrize("kind", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
 @settings(max_examples=60, deadline=None)
 @given(
     length=st.integers(8, 20),
@@ -155,9 +160,9 @@ def test_a_sampled_batch_lives_in_the_same_buffers_every_time():
         st.lists(st.tuples(st.integers(0, 1), ENDINGS), max_size=25), min_size=1, max_size=8
     ),
 )
-def test_a_store_restored_from_its_journal_is_the_same(tmp_path_factory, length, rounds):
+def test_a_store_restored_from_its_journal_is_the_same(tmp_path_factory, kind, length, rounds):
     folder = tmp_path_factory.mktemp("journal")
-    written = Written(2, 2 * length, 2)
+    written = Written(2, 2 * length, 2, kind)
     journal = ReplayJournal(folder / "replay", written.store)
     segments = []
     for steps in rounds:
@@ -169,11 +174,17 @@ def test_a_store_restored_from_its_journal_is_the_same(tmp_path_factory, length,
     ReplayJournal(folder / "replay", again).restore(segments)
     np.testing.assert_array_equal(again.written, written.store.written)
     for env in range(2):
-        places = np.arange(again.oldest[env], again.written[env]) % length
-        for name in ("frames", "actions", "rewards", "flags"):
+        places = np.arange(again.oldest[env], again.written[env])
+        for name in ("actions", "rewards", "flags"):
             np.testing.assert_array_equal(
-                getattr(again, name)[env, places], getattr(written.store, name)[env, places]
+                getattr(again, name)[env, places % length],
+                getattr(written.store, name)[env, places % length],
             )
+        frames = [np.zeros((len(places), *kind.shape), kind.dtype) for _ in range(2)]
+        for store, out in zip((again, written.store), frames, strict=True):
+            if len(places):
+                store.frames.read(store.slots(env, places), out)
+        np.testing.assert_array_equal(*frames)
 
 
 def test_a_checkpoint_writes_only_what_is_new_and_drops_what_was_overwritten(tmp_path):
@@ -204,9 +215,9 @@ def test_an_episode_cut_after_a_checkpoint_is_cut_in_the_journal_too(tmp_path):
 
 
 def test_the_bytes_announced_are_the_bytes_taken():
-    spec = ObservationSpec((84, 84), "uint8", "hw", 4)
+    spec = ObservationSpec((10, 10, 4), "bool", "hwc", 1)
     store = ReplayStore(spec, 1, 1000)
-    taken = store.frames.nbytes + store.actions.nbytes + store.rewards.nbytes + store.flags.nbytes
+    taken = store.frames.frames.nbytes + store.actions.nbytes + store.rewards.nbytes + store.flags.nbytes
     assert ReplayStore.bytes_needed(spec, 1000) == taken
 
 

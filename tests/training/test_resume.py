@@ -139,7 +139,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_previous_one_goes_on(run, file,
     elif damage == "cut":
         path.write_bytes(content[: len(content) // 2])
     elif file == "state.json":
-        path.write_bytes(content.replace(b'"schema": 1', b'"schema": "x"'))
+        path.write_bytes(content.replace(b'"schema": 2', b'"schema": "x"'))
     else:
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     assert command("resume", run, "--steps", 250) == 2

@@ -1,0 +1,97 @@
+"""How much the gradient of an update varies with the levels τ that are drawn, and what it costs.
+
+    python benchmarks/levels.py RUN [draws]
+
+RUN is a trained IQN run. Batches come from its replay, the networks from its last checkpoint. For each
+number of levels and each way of drawing them: the variance of the gradient over draws of τ, over the
+square of its mean; and the time of an update, measured in turn with the others. The loss sums over N,
+which cancels in the ratio.
+"""
+
+import itertools
+import statistics
+import sys
+import time
+from dataclasses import replace
+
+import torch
+
+from quantail.learning.batch import Batch
+from quantail.learning.learner import Learner
+from quantail.risk import parse_risk
+from quantail.training.checkpoints import Checkpoints
+from quantail.training.reporter import Reporter
+from quantail.training.run_folder import RunFolder
+from quantail.training.train import pick_device
+from quantail.training.trainer import Trainer
+
+COUNTS = ((64, 64, 32), (32, 32, 32), (16, 16, 32), (16, 16, 16), (8, 8, 32), (8, 8, 8), (4, 4, 4))
+SCHEMES = ("independent", "antithetic", "shared", "stratified")
+BATCHES = 3
+
+
+def restored(path: str) -> Trainer:
+    """The run as its last checkpoint has it."""
+    folder = RunFolder(path)
+    info = folder.read()
+    trainer = Trainer(
+        folder, info, info.env, parse_risk(info.settings.risk), pick_device("cpu"), Reporter()
+    )
+    trainer.restore(Checkpoints(folder.checkpoints).read("last"))
+    return trainer
+
+
+def copied(batch: Batch) -> Batch:
+    return Batch(*(tensor.clone() for tensor in vars(batch).values()))
+
+
+def gradient(learner: Learner, batch: Batch) -> torch.Tensor:
+    loss = learner.outcome(batch).losses.mean()
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, learner.parameters)])
+
+
+def relative_variance(learner: Learner, batch: Batch, draws: int) -> float:
+    """Σ Var(g_i) / |E g|², both without bias."""
+    total, squares = torch.zeros(()), 0.0
+    for _ in range(draws):
+        drawn = gradient(learner, batch)
+        total = total + drawn
+        squares += float(drawn @ drawn)
+    mean = total / draws
+    variance = (squares - draws * float(mean @ mean)) / (draws - 1)
+    return variance / (float(mean @ mean) - variance / draws)
+
+
+def main() -> None:
+    trainer = restored(sys.argv[1])
+    draws = int(sys.argv[2]) if len(sys.argv) > 2 else 64
+    learner = trainer.learner
+    batches = [copied(trainer.replay.sample()) for _ in range(BATCHES)]
+    base = learner.settings
+    times: dict[tuple[int, ...], list[float]] = {counts: [] for counts in COUNTS}
+    for _, counts in itertools.product(range(12), COUNTS):
+        learner.settings = _with(base, counts, "independent")
+        begin = time.perf_counter()
+        gradient(learner, batches[0])
+        times[counts].append(1000 * (time.perf_counter() - begin))
+    print(f"{trainer.info.env}, {trainer.steps:,} steps of training, {draws} draws, {BATCHES} batches")
+    print("N/N'/K".ljust(12), "ms".rjust(8), *(scheme.rjust(12) for scheme in SCHEMES))
+    for counts in COUNTS:
+        cells = []
+        for scheme in SCHEMES:
+            learner.settings = _with(base, counts, scheme)
+            found = [relative_variance(learner, batch, draws) for batch in batches]
+            cells.append(f"{statistics.mean(found):.4f}".rjust(12))
+        name = "/".join(map(str, counts))
+        print(name.ljust(12), f"{statistics.median(times[counts][2:]):8.2f}", *cells, flush=True)
+
+
+def _with(settings, counts, scheme):
+    online, target, policy = counts
+    return replace(
+        settings, online_samples=online, target_samples=target, policy_samples=policy, tau=scheme
+    )
+
+
+if __name__ == "__main__":
+    main()

@@ -1,0 +1,43 @@
+"""One greedy decision for a batch of environments."""
+
+from collections.abc import Iterator
+from functools import partial
+
+import numpy as np
+import torch
+
+from quantail.acting.actor import Actor
+from quantail.bench import dense
+from quantail.bench.measure import Row, race
+from quantail.envs import make, specs_of
+from quantail.networks import build_network
+from quantail.recipes import compose
+from quantail.risk import Neutral
+
+ENV = "ALE/Breakout-v5"
+
+
+def rows(seconds: float) -> Iterator[Row]:
+    """IQN at the paper's size, K = 32, for 1, 8 and 64 environments."""
+    settings = compose("atari-paper", {})
+    env = make(ENV, settings)
+    observation, actions = specs_of(env)
+    network = build_network(settings, observation, actions.count)
+    for count in (1, 8, 64):
+        seeds, exploration, taus, noise = (np.random.default_rng(seed) for seed in range(4))
+        actor = Actor(
+            [env] * count,
+            network,
+            Neutral(),
+            settings.policy_samples,
+            torch.device("cpu"),
+            seeds=seeds,
+            exploration=exploration,
+            taus=taus,
+            noise=noise,
+        )
+        frame, _ = env.reset(seed=0)
+        actor.observations[:] = torch.from_numpy(frame)
+        bound = dense.forward_pass(network, actor.observations, settings.policy_samples)
+        yield race("act", f"iqn atari batch {count}", partial(actor.choose, 0.0), bound, seconds)
+    env.close()

@@ -1,0 +1,72 @@
+"""One full update on real frames, without the sampling of its batch."""
+
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+import torch
+from torch import nn
+
+from quantail.bench import dense
+from quantail.bench.measure import Row, race
+from quantail.bench.scenes import play
+from quantail.learning.learner import Learner
+from quantail.networks import build_network
+from quantail.recipes import compose
+from quantail.replay import Replay, UniformSampler
+from quantail.risk import Neutral
+from quantail.settings import Settings
+
+STEPS = 3000
+ATARI = ("ALE/Breakout-v5", "atari-paper", "atari")
+MINATAR = ("MinAtar/Breakout-v1", "minatar", "minatar")
+LEVELS = ("online_samples", "target_samples", "policy_samples")
+
+
+def rows(seconds: float) -> Iterator[Row]:
+    """IQN at the settings that people use, then other agents."""
+    for levels in ((64, 64, 32), (8, 8, 32), (8, 8, 8)):
+        yield _row(*ATARI, "iqn", seconds, levels)
+        yield _row(*ATARI, "iqn", seconds, levels, without_zeros=True)
+    for levels in ((32, 32, 32), (8, 8, 8)):
+        yield _row(*MINATAR, "iqn", seconds, levels)
+    for agent in ("qr-dqn", "c51", "rainbow", "rainbow-iqn"):
+        yield _row(*ATARI, agent, seconds)
+
+
+def build(settings: Settings, env: str, preset: str) -> tuple[Learner, Replay]:
+    """A learner with fresh weights, and a replay of real frames to feed it."""
+    scenes = play(env, preset, STEPS)
+    network = build_network(settings, scenes.observation, scenes.actions.count)
+    taus, noise, drawing = (np.random.default_rng(seed) for seed in range(3))
+    learner = Learner(network, settings, Neutral(), taus, noise, torch.device("cpu"))
+    store = scenes.store(STEPS)
+    sampler = UniformSampler(store, drawing)
+    replay = Replay(store, sampler, settings.batch_size, settings.n_step, settings.discount)
+    return learner, replay
+
+
+def _row(
+    env: str,
+    preset: str,
+    shape: str,
+    agent: str,
+    seconds: float,
+    levels: tuple[int, ...] = (),
+    without_zeros: bool = False,
+) -> Row:
+    changes: dict[str, Any] = {"agent": agent} | dict(zip(LEVELS, levels, strict=False))
+    settings = compose(preset, changes)
+    learner, replay = build(settings, env, preset)
+    words = [agent, shape, "/".join(map(str, levels))]
+    if without_zeros:
+        words.append("without zeros")
+        for network in (learner.online, learner.target):
+            network.torso[-2] = nn.Softplus()  # in place of the last ReLU
+    batch = replay.sample()
+    bound = dense.update(learner.online, settings, batch.observations)
+    with torch.no_grad():
+        features = learner.online.features(batch.observations)
+    zeros = float((features == 0).all(dim=0).float().mean())
+    setting = " ".join(filter(None, words))
+    return race("learner", setting, lambda: learner.update(batch), bound, seconds, zeros=round(zeros, 3))

@@ -1,0 +1,84 @@
+"""Insert into and sample from a replay of real frames, as large as the paper's."""
+
+import gc
+from collections.abc import Iterator
+from pathlib import Path
+
+import numpy as np
+import torch
+
+from quantail.bench.measure import Row, race
+from quantail.bench.scenes import Scenes, play
+from quantail.replay import PrioritizedSampler, Replay, ReplayStore, UniformSampler
+
+GAMES = ("Breakout", "Pong", "Seaquest", "MsPacman")
+STEPS = 20_000  # of real play a game; a larger replay holds them over and over
+SIZES = (10_000, 100_000, 1_000_000)
+BATCH, N_STEP, DISCOUNT = 32, 3, 0.99
+
+
+def rows(seconds: float) -> Iterator[Row]:
+    """Growth on one game, then a full replay of each."""
+    for game in GAMES:
+        scenes = play(f"ALE/{game}-v5", "atari-paper", STEPS)
+        before = resident_bytes()
+        store = ReplayStore(scenes.observation, 1, SIZES[-1])
+        yield _insert(game, scenes, store, seconds)
+        for size in SIZES:
+            scenes.add(store, int(store.written[0]), size)
+            if size < SIZES[-1] and game != GAMES[0]:
+                continue
+            used = resident_bytes() - before if size == SIZES[-1] else 0
+            yield _sample(game, store, False, seconds, used)
+            yield _sample(game, store, True, seconds, used)
+        del store
+        gc.collect()
+
+
+def resident_bytes() -> int:
+    """Memory of this process, or 0 where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+    except OSError:
+        return 0
+
+
+def _insert(game: str, scenes: Scenes, store: ReplayStore, seconds: float) -> Row:
+    count = 500
+    frames = scenes.frames[:count].copy()
+    into = np.empty_like(frames)
+
+    def add() -> None:
+        begin = int(store.written[0])
+        scenes.add(store, begin, begin + count)
+
+    def copy() -> None:
+        for place in range(count):
+            into[place] = frames[place]
+
+    return race("replay", f"{game} insert", add, copy, min(seconds, 2.0), scale=count)
+
+
+def _sample(game: str, store: ReplayStore, prioritized: bool, seconds: float, used: int) -> Row:
+    generator = np.random.default_rng(0)
+    sampler = (
+        PrioritizedSampler(store, 0.5, generator) if prioritized else UniformSampler(store, generator)
+    )
+    replay = Replay(store, sampler, BATCH, N_STEP, DISCOUNT)
+    priorities = torch.rand(BATCH)
+    rng = np.random.default_rng(1)
+    batch = np.zeros((2 * BATCH, *store.spec.input_shape), np.uint8)
+    somewhere = rng.integers(256, size=(2048, *store.spec.shape), dtype=np.uint8)
+
+    def sample() -> None:
+        replay.sample(0.4)
+        replay.learned(priorities)
+
+    def copy() -> None:
+        rows = rng.integers(len(somewhere), size=batch.shape[:2])
+        np.take(somewhere, rows, axis=0, out=batch, mode="clip")
+
+    how = "prioritized" if prioritized else "uniform"
+    more = {"store_mb": round(used / 1e6, 1)} if used else {}
+    setting = f"{game} {how} of {len(store):,}"
+    return race("replay", setting, sample, copy, min(seconds, 2.0), **more)

@@ -1,0 +1,74 @@
+"""Real frames to measure with: an environment played at random."""
+
+from dataclasses import dataclass
+from functools import cache
+from typing import Any
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quantail.envs import make, specs_of
+from quantail.observations import ActionSpec, ObservationSpec
+from quantail.recipes import compose
+from quantail.replay import ReplayStore
+from quantail.settings import Settings
+
+HELD = 0.7  # chance that an action is kept for another step: a player who gets somewhere
+
+
+@dataclass(frozen=True)
+class Scenes:
+    """Frames in the order of play, and which of them begin an episode."""
+
+    observation: ObservationSpec
+    actions: ActionSpec
+    frames: NDArray[Any]
+    first: NDArray[np.bool_]
+    taken: NDArray[np.int64]
+    rewards: NDArray[np.float32]
+
+    def store(self, places: int) -> ReplayStore:
+        """A replay with so many places, filled with these frames over and over."""
+        store = ReplayStore(self.observation, 1, places)
+        self.add(store, 0, places)
+        return store
+
+    def add(self, store: ReplayStore, begin: int, end: int) -> None:
+        """Append the places from begin to end, counted over and over."""
+        for place in range(begin, end):
+            at = place % len(self.frames)
+            store.add(
+                0,
+                self.frames[at],
+                int(self.taken[at]),
+                float(self.rewards[at]),
+                first=bool(self.first[at]),
+                terminal=bool(self.first[(at + 1) % len(self.frames)]),
+            )
+
+
+@cache
+def play(env: str, preset: str, steps: int) -> Scenes:
+    """So many steps of an environment, with random actions that last a few steps."""
+    settings: Settings = compose(preset, {})
+    game = make(env, settings)
+    observation, actions = specs_of(game)
+    rng = np.random.default_rng(0)
+    frames = np.zeros((steps, *observation.shape), observation.dtype)
+    first, taken = np.zeros(steps, bool), np.zeros(steps, np.int64)
+    rewards = np.zeros(steps, np.float32)
+    seen, _ = game.reset(seed=0)
+    first[0], action = True, 0
+    for step in range(steps):
+        frames[step] = seen[-1] if observation.stack > 1 else seen
+        if rng.random() > HELD:
+            action = int(rng.integers(actions.count))
+        taken[step] = action
+        seen, reward, terminated, truncated, _ = game.step(action + actions.start)
+        rewards[step] = np.sign(reward)
+        if terminated or truncated:
+            seen, _ = game.reset(seed=step + 1)
+            if step + 1 < steps:
+                first[step + 1] = True
+    game.close()
+    return Scenes(observation, actions, frames, first, taken, rewards)

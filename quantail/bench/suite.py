@@ -1,0 +1,52 @@
+"""The benches, and the machine that they ran on."""
+
+import os
+import platform
+from collections.abc import Callable, Iterator, Sequence
+from importlib.metadata import version
+from pathlib import Path
+from typing import Any
+
+import torch
+
+from quantail.bench import act, end_to_end, learner, replay
+from quantail.bench.measure import Row
+from quantail.training.allocator import keep_large_blocks
+
+BENCHES: dict[str, Callable[[float], Iterator[Row]]] = {
+    "learner": learner.rows,
+    "act": act.rows,
+    "replay": replay.rows,
+    "end-to-end": end_to_end.rows,
+}
+
+
+def run_benches(names: Sequence[str], seconds: float, threads: int = 0) -> Iterator[Row]:
+    """Measure these benches, each row for about so many seconds."""
+    keep_large_blocks()
+    if threads:
+        torch.set_num_threads(threads)
+    for name in names:
+        yield from BENCHES[name](seconds)
+
+
+def machine() -> dict[str, Any]:
+    """What the figures depend on."""
+    return {
+        "processor": _processor(),
+        "cores": os.cpu_count(),
+        "threads": torch.get_num_threads(),
+        "system": platform.platform(),
+        "python": platform.python_version(),
+        "torch": torch.__version__,
+        "quantail": version("quantail"),
+    }
+
+
+def _processor() -> str:
+    try:
+        lines = Path("/proc/cpuinfo").read_text().splitlines()
+    except OSError:
+        return platform.processor()
+    names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+    return names[0] if names else platform.processor()

@@ -1,0 +1,66 @@
+"""quantail bench"""
+
+from pathlib import Path
+
+from rich.console import Console
+
+from quantail.cli.parser import Parser
+from quantail.errors import QuantailError
+from quantail.files import write_json
+
+
+def run(words: list[str]) -> int:
+    from quantail.bench import BENCHES, Row, run_benches
+    from quantail.bench.suite import machine
+
+    parser = Parser(
+        prog="quantail bench",
+        description="What this machine does, each figure beside its bound, timed in turn with it. The "
+        "ratio is the bound's time over ours: 1 is the bound. Bounds are: for learner and act the dense "
+        "products and convolutions of the network done bare; for replay the copying of as many bytes; "
+        "for end-to-end the updates alone.",
+    )
+    parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"{', '.join(BENCHES)} [all]")
+    parser.add_argument("--json", metavar="FILE", help="write the rows there too")
+    parser.add_argument("--seconds", default="4", metavar="S", help="how long for a row, about [4]")
+    parser.add_argument(
+        "--threads", default="0", metavar="N", help="threads of the CPU [torch's choice]"
+    )
+    arguments = parser.parse(words)
+    for name in arguments.bench:
+        if name not in BENCHES:
+            raise QuantailError(f"unknown bench {name!r}: it takes {', '.join(BENCHES)}.")
+    seconds, threads = _number("seconds", arguments.seconds), int(_number("threads", arguments.threads))
+    path = Path(arguments.json) if arguments.json else None
+    if path and not path.parent.is_dir():
+        raise QuantailError(f"json takes a file in a folder that exists, not {str(path)!r}.")
+    rows: list[Row] = []
+    console = Console(width=100, highlight=False)
+    for row in run_benches(arguments.bench or list(BENCHES), seconds, threads):
+        if not rows:
+            told = machine()
+            console.print(f"{told['processor']}, {told['threads']} threads, torch {told['torch']}")
+            console.print(f"{'':44}{'median':>12}{'best':>12}{'bound':>12}{'ratio':>8}")
+        rows.append(row)
+        times = "".join(f"{_shown(t):>12}" for t in (row.median_ms, row.best_ms, row.bound_ms))
+        more = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in row.more.items())
+        console.print(f"{row.bench + ' ' + row.setting:44}{times}{row.ratio:>8.2f}  {more}".rstrip())
+        if path:
+            write_json(path, {"machine": machine(), "rows": [one.to_dict() for one in rows]})
+    return 0
+
+
+def _shown(milliseconds: float) -> str:
+    if milliseconds >= 0.1:
+        return f"{milliseconds:.3g} ms"
+    return f"{1000 * milliseconds:.3g} µs"
+
+
+def _number(name: str, text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value < 1e6:
+        raise QuantailError(f"{name} takes a number of at least 0, not {text!r}.")
+    return value
