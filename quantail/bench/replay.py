@@ -21,9 +21,9 @@ def rows(seconds: float) -> Iterator[Row]:
     """Growth on one game, then a full replay of each."""
     for game in GAMES:
         scenes = play(f"ALE/{game}-v5", "atari-paper", STEPS)
+        yield _insert(game, scenes, scenes.store(SIZES[0]), seconds)
         before = resident_bytes()
         store = ReplayStore(scenes.observation, 1, SIZES[-1])
-        yield _insert(game, scenes, store, seconds)
         for size in SIZES:
             scenes.add(store, int(store.written[0]), size)
             if size < SIZES[-1] and game != GAMES[0]:
@@ -78,7 +78,7 @@ def _sample(game: str, store: ReplayStore, prioritized: bool, seconds: float, us
         rows = rng.integers(len(somewhere), size=batch.shape[:2])
         np.take(somewhere, rows, axis=0, out=batch, mode="clip")
 
-    how = "prioritized" if prioritized else "uniform"
+    how = "prioritized, and learned," if prioritized else "uniform"
     more = {"store_mb": round(used / 1e6, 1)} if used else {}
     setting = f"{game} {how} of {len(store):,}"
     return race("replay", setting, sample, copy, min(seconds, 2.0), **more)

@@ -35,7 +35,7 @@ def run(words: list[str]) -> int:
     if path and not path.parent.is_dir():
         raise QuantailError(f"json takes a file in a folder that exists, not {str(path)!r}.")
     rows: list[Row] = []
-    console = Console(width=100, highlight=False)
+    console = Console(soft_wrap=True, highlight=False)
     for row in run_benches(arguments.bench or list(BENCHES), seconds, threads):
         if not rows:
             told = machine()

@@ -1,5 +1,7 @@
 """Losses as pure functions of tensors."""
 
+from typing import Any
+
 import torch
 from torch import Tensor
 
@@ -11,13 +13,38 @@ def quantile_huber_loss(
 
     predictions [batch, N], taus [batch, N], targets [batch, N'] -> [batch]. The sum is over the N
     predictions, the mean over the N' targets, whose chances are `weights` or else equal. κ = 0 is the
-    plain quantile loss |τ − 1{δ < 0}| |δ|.
+    plain quantile loss |τ − 1{δ < 0}| |δ|. Gradients go to the predictions and the levels.
     """
-    delta = targets.unsqueeze(1) - predictions.unsqueeze(2)  # [batch, N, N']
-    weight = (taus.unsqueeze(2) - (delta.detach() < 0).to(delta.dtype)).abs()
-    losses = weight * huber(delta, kappa)
-    expected = losses.mean(dim=2) if weights is None else (losses * weights.unsqueeze(1)).sum(dim=2)
-    return expected.sum(dim=1)
+    chances = torch.full_like(targets, 1 / targets.shape[1]) if weights is None else weights
+    losses: Tensor = _QuantileHuber.apply(predictions, taus, targets, chances, kappa)  # type: ignore[no-untyped-call]
+    return losses
+
+
+class _QuantileHuber(torch.autograd.Function):
+    """The slopes are at hand when the loss is computed: half the passes over [batch, N, N'] or fewer."""
+
+    @staticmethod
+    def forward(
+        ctx: Any, predictions: Tensor, taus: Tensor, targets: Tensor, chances: Tensor, kappa: float
+    ) -> Tensor:
+        delta = targets.unsqueeze(1) - predictions.unsqueeze(2)  # [batch, N, N']
+        level, chance = taus.unsqueeze(2), chances.unsqueeze(1)
+        below = delta < 0
+        weight = torch.where(below, 1 - level, level).mul_(chance)
+        inner = delta.clamp(-kappa, kappa).div_(kappa) if kappa else delta.sign()  # ∂L_κ/∂δ
+        sizes = delta.sub_(inner, alpha=kappa / 2).mul_(inner)  # L_κ(δ)/κ
+        of_taus = None
+        if ctx.needs_input_grad[1]:
+            of_taus = torch.where(below, -sizes, sizes).mul_(chance).sum(dim=2)
+        losses = (sizes * weight).sum(dim=(1, 2))
+        ctx.save_for_backward(weight.mul_(inner).sum(dim=2), of_taus)
+        return losses
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
+        slopes, of_taus = ctx.saved_tensors
+        scale = gradient.unsqueeze(1)
+        return -slopes * scale, None if of_taus is None else of_taus * scale, None, None, None
 
 
 def huber(delta: Tensor, kappa: float) -> Tensor:

@@ -79,9 +79,10 @@ class ReplayStore:
         env, newest = env[:, None], place[:, None]
         at = newest - np.arange(self.spec.stack)  # [places, stack], newest first
         begins = (self.flags_at(env, at) & FIRST) > 0
-        before = np.logical_or.accumulate(begins, axis=1)[:, :-1]  # whether the next one is too old
-        blank = np.pad(before, ((0, 0), (1, 0)))[:, ::-1]
-        wanted = np.where(blank, newest, at[:, ::-1])  # any frame that is there, in place of none
+        blank = np.zeros_like(begins)  # frames before the episode's first
+        np.logical_or.accumulate(begins[:, :-1], axis=1, out=blank[:, 1:])
+        at, blank = at[:, ::-1], blank[:, ::-1]
+        wanted = np.where(blank, newest, at)  # any frame that is there, in place of none
         self.frames.read(self.slots(env, wanted).ravel(), out.reshape(-1, *self.spec.shape))
         out[blank] = 0
 
