@@ -23,9 +23,10 @@ def update(network: QuantileNetwork, settings: Settings, observations: Tensor) -
     """Both passes forward and the online one backward, as the settings ask."""
     s, batch = settings, len(observations)
     steps: list[Work] = []
-    passes = [s.policy_samples + s.target_samples]
-    if s.double:
-        passes = [s.target_samples, s.policy_samples]
+    together = s.policy_samples + s.target_samples
+    passes = [s.target_samples, s.policy_samples] if s.double else [together]
+    if s.munchausen:
+        passes.append(s.policy_samples)  # the policy where the action was taken
     for levels in passes:
         steps += _convolutions(network, observations, backward=False)
         steps += _linears(network, batch, levels, backward=False)

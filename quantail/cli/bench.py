@@ -5,7 +5,7 @@ from pathlib import Path
 from rich.console import Console
 
 from quantail.cli.parser import Parser
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, did_you_mean
 from quantail.files import write_json
 
 
@@ -29,10 +29,12 @@ def run(words: list[str]) -> int:
     arguments = parser.parse(words)
     for name in arguments.bench:
         if name not in BENCHES:
-            raise QuantailError(f"unknown bench {name!r}: it takes {', '.join(BENCHES)}.")
-    seconds, threads = _number("seconds", arguments.seconds), int(_number("threads", arguments.threads))
+            raise QuantailError(
+                f"unknown bench {name!r}: it takes {', '.join(BENCHES)}.{did_you_mean(name, BENCHES)}"
+            )
+    seconds, threads = _seconds(arguments.seconds), _threads(arguments.threads)
     path = Path(arguments.json) if arguments.json else None
-    if path and not path.parent.is_dir():
+    if path and (path.is_dir() or not path.parent.is_dir()):
         raise QuantailError(f"json takes a file in a folder that exists, not {str(path)!r}.")
     rows: list[Row] = []
     console = Console(soft_wrap=True, highlight=False)
@@ -56,11 +58,17 @@ def _shown(milliseconds: float) -> str:
     return f"{1000 * milliseconds:.3g} µs"
 
 
-def _number(name: str, text: str) -> float:
+def _seconds(text: str) -> float:
     try:
         value = float(text)
     except ValueError:
         value = -1.0
-    if not 0 <= value < 1e6:
-        raise QuantailError(f"{name} takes a number of at least 0, not {text!r}.")
+    if not 0 <= value <= 3600:
+        raise QuantailError(f"seconds takes a number from 0 to 3600, not {text!r}.")
     return value
+
+
+def _threads(text: str) -> int:
+    if not text.isdigit() or int(text) > 1024:
+        raise QuantailError(f"threads takes a whole number from 0 to 1024, not {text!r}.")
+    return int(text)

@@ -1,0 +1,100 @@
+"""The bench: its bounds hold the network's own products, no more and no less, and its rows add up."""
+
+import json
+import math
+
+import pytest
+import torch
+from runs import command
+from torch.utils.flop_counter import FlopCounterMode
+
+from quantail.bench import dense, measure
+from quantail.bench.learner import ATARI, MINATAR, build
+from quantail.bench.measure import LEAST, WARM_UP, race
+from quantail.bench.scenes import play
+from quantail.networks.heads import ImplicitQuantiles
+from quantail.recipes import compose
+
+
+def flops(work):
+    with FlopCounterMode(display=False) as counter:
+        work()
+    return counter.get_total_flops()
+
+
+@pytest.mark.parametrize("shape", [ATARI, MINATAR], ids=["atari", "minatar"])
+@pytest.mark.parametrize("agent", ["iqn", "qr-dqn", "c51", "rainbow", "rainbow-iqn", "dqn", "m-iqn"])
+def test_a_bound_has_the_dense_products_of_the_update_it_stands_beside(agent, shape):
+    env, preset, _ = shape
+    settings = compose(preset, {"agent": agent, "batch_size": 16})
+    learner, replay = build(settings, env, preset)
+    for network in (learner.online, learner.target):
+        if isinstance(network.head, ImplicitQuantiles):
+            network.head.sparse = False  # every product, written out
+    batch = replay.sample()
+    bound = flops(dense.update(learner.online, settings, batch.observations))
+    assert bound == pytest.approx(flops(lambda: learner.update(batch)), rel=0.002)
+
+
+def test_an_update_at_the_papers_settings_is_34_gflop():
+    settings = compose("atari-paper", {})
+    learner, replay = build(settings, *ATARI[:2])
+    bound = dense.update(learner.online, settings, replay.sample().observations)
+    assert flops(bound) == pytest.approx(34.3e9, rel=0.01)
+
+
+def test_the_ratio_is_the_median_of_rounds_and_the_warm_up_does_not_count(monkeypatch):
+    ours = [1000.0] * WARM_UP + [2.0, 4.0, 8.0, 2.0, 4.0, 8.0, 2.0]
+    theirs = [1.0] * WARM_UP + [1.0, 2.0, 4.0, 3.0, 2.0, 4.0, 1.0]
+    told = iter([time for pair in zip(ours, theirs, strict=True) for time in pair])
+    monkeypatch.setattr(measure, "_milliseconds", lambda work: next(told))
+    assert len(ours) == LEAST + WARM_UP
+    row = race("learner", "x", None, None, seconds=0.0, scale=2.0, zeros=0.5)
+    assert (row.median_ms, row.best_ms, row.bound_ms) == (2.0, 1.0, 1.0)
+    assert row.ratio == 0.5
+    assert row.to_dict()["zeros"] == 0.5
+
+
+def test_scenes_are_real_play_and_fill_a_replay_over_and_over():
+    scenes = play("MinAtar/Breakout-v1", "minatar", 300)
+    assert 1 < scenes.first.sum() < 100
+    assert scenes.rewards.sum() > 0
+    store = scenes.store(700)
+    store.check_valid()
+    assert len(store) == 700
+
+
+def test_the_command_prints_and_writes_rows_beside_their_bounds(tmp_path, capsys):
+    file = tmp_path / "bench.json"
+    threads = torch.get_num_threads()
+    assert command("bench", "act", "--seconds", 0, "--json", file) == 0
+    assert torch.get_num_threads() == threads
+    shown = capsys.readouterr().out
+    told = json.loads(file.read_text())
+    assert told["machine"]["threads"] == threads
+    assert [row["setting"] for row in told["rows"]] == [f"iqn atari batch {n}" for n in (1, 8, 64)]
+    for row in told["rows"]:
+        assert row["bench"] == "act"
+        assert row["setting"] in shown
+        assert 0 < row["best_ms"] <= row["median_ms"]
+        assert 0 < row["bound_ms"] < math.inf
+        assert 0.1 < row["ratio"] < 10
+
+
+@pytest.mark.parametrize(
+    ("words", "told"),
+    [
+        (["lerner"], "unknown bench 'lerner': it takes learner, act, replay, end-to-end"),
+        (["--seconds", "nan"], "seconds takes a number"),
+        (["--seconds", "-1"], "seconds takes a number"),
+        (["--threads", "two"], "threads takes a whole number"),
+        (["--threads", "1.5"], "threads takes a whole number"),
+        (["--json", "nowhere/bench.json"], "json takes a file"),
+        (["--json", "."], "json takes a file"),
+    ],
+)
+def test_bad_input_is_told_in_one_sentence_before_anything_is_measured(words, told, capsys):
+    assert command("bench", *words) == 2
+    complaint = capsys.readouterr().err
+    assert told in complaint
+    assert complaint.count("\n") == 1
