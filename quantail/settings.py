@@ -55,6 +55,9 @@ class Settings:
     device: str = _setting("auto", "run", "where networks live; auto is cuda or mps where there is one", choices=("auto", "cpu", "cuda", "mps"))
     threads: int = _setting(0, "run", "threads of the CPU for tensors; 0 leaves torch's choice", least=0)
 
+    precision: str = _setting("float32", "run", "numbers in the matrix products of an update: tf32 on newer GPUs, or bfloat16; targets and losses stay float32", choices=("float32", "tf32", "bfloat16"))
+    compile: bool = _setting(False, "run", "let torch.compile fuse an update; on a CPU it loses at Atari's size (see docs/performance.md)")
+
     stack: int = _setting(1, "environment", "newest observations that the agent sees together", unit="observations", least=1)
     max_episode_steps: int = _setting(0, "environment", "truncate episodes after so many; 0 keeps the environment's own limit", unit="steps", least=0)
     clip_rewards: float = _setting(0.0, "environment", "bound on rewards for learning only, scores stay raw; 0 is off", least=0)

@@ -15,7 +15,7 @@ from quantail.learning.optimizers import build_fraction_optimizer, build_optimiz
 from quantail.learning.targets import Target, bellman_target, munchausen_bonus, soft_target
 from quantail.levels import draw_levels
 from quantail.networks import QuantileNetwork
-from quantail.networks.heads import LearnedFractions
+from quantail.networks.heads import ImplicitQuantiles, LearnedFractions
 from quantail.risk import RiskMeasure
 from quantail.settings import Settings
 
@@ -56,6 +56,8 @@ class Learner:
             self.optimizers.append(build_fraction_optimizer(settings, proposing))
         self.updates = 0
         self._reset_sums()
+        if settings.compile:
+            self._compile()
 
     def update(self, batch: Batch) -> Tensor:
         """One step of the optimizer on the batch's weighted mean loss; the priorities [batch]."""
@@ -83,44 +85,55 @@ class Learner:
         """The loss of each transition, on levels and noise that are drawn anew."""
         target = self.targets(batch)
         self.online.draw_noise(self.noise)
-        return compare(
-            self.online.head,
-            self.online.features(batch.observations),
-            batch.actions,
-            target,
-            self.settings.kappa,
-            lambda: self._levels(len(batch.actions), self.settings.online_samples).to(self.device),
-        )
+        taus = None
+        if isinstance(self.online.head, ImplicitQuantiles):
+            taus = self._levels(batch, self.settings.online_samples).to(self.device)
+        return self._compare(batch, target, taus)
 
-    @torch.no_grad()
     def targets(self, batch: Batch) -> Target:
         """The law of r + γ Z(x', a*), or its soft form for Munchausen."""
-        s, size = self.settings, len(batch.actions)
-        policy_taus = self._levels(size, s.policy_samples)  # [batch, K]
-        target_taus = self._levels(size, s.target_samples)  # [batch, N']
-        self.target.draw_noise(self.noise)
-        features = self.target.features(batch.next_observations)
-        if s.double:
-            law = self.target.law(features, target_taus)
-            self.online.draw_noise(self.noise)
-            values = self.online.values(
-                self.online.features(batch.next_observations), self.risk, policy_taus
-            )
-        else:
-            values, law = self.target.values_and_law(features, self.risk, policy_taus, target_taus)
+        s = self.settings
+        levels = [self._levels(batch, s.policy_samples), self._levels(batch, s.target_samples)]
         if s.munchausen:
-            here = self.target.values(
-                self.target.features(batch.observations),
-                self.risk,
-                self._levels(size, s.policy_samples),
-            )
-            bonus = munchausen_bonus(
-                here, batch.actions, s.munchausen_alpha, s.munchausen_temperature, s.munchausen_clip
-            )
-            return soft_target(
-                batch.rewards + bonus, batch.discounts, law, values, s.munchausen_temperature
-            )
-        return bellman_target(batch.rewards, batch.discounts, law, values.argmax(dim=1))
+            levels.append(self._levels(batch, s.policy_samples))
+        self.target.draw_noise(self.noise)
+        if s.double:
+            self.online.draw_noise(self.noise)
+        return self._target_law(batch, *levels)
+
+    @torch.no_grad()
+    def _target_law(
+        self, batch: Batch, policy_taus: Tensor, target_taus: Tensor, here_taus: Tensor | None = None
+    ) -> Target:
+        """The target on these levels: [batch, K], [batch, N'], and [batch, K] for the state itself."""
+        s = self.settings
+        with self._arithmetic():
+            features = self.target.features(batch.next_observations)
+            if s.double:
+                law = self.target.law(features, target_taus)
+                choosing = self.online.features(batch.next_observations)
+                values = self.online.values(choosing, self.risk, policy_taus)
+            else:
+                values, law = self.target.values_and_law(features, self.risk, policy_taus, target_taus)
+            if here_taus is not None:
+                here = self.target.values(self.target.features(batch.observations), self.risk, here_taus)
+        if here_taus is None:
+            return bellman_target(batch.rewards, batch.discounts, law, values.argmax(dim=1))
+        bonus = munchausen_bonus(
+            here, batch.actions, s.munchausen_alpha, s.munchausen_temperature, s.munchausen_clip
+        )
+        return soft_target(batch.rewards + bonus, batch.discounts, law, values, s.munchausen_temperature)
+
+    def _compare(self, batch: Batch, target: Target, taus: Tensor | None) -> Outcome:
+        with self._arithmetic():
+            features = self.online.features(batch.observations)
+            return compare(self.online.head, features, batch.actions, target, self.settings.kappa, taus)
+
+    def _arithmetic(self) -> torch.autocast:
+        """Products in bfloat16 where that is asked for; what leaves a head is float32 all the same."""
+        return torch.autocast(
+            self.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16"
+        )
 
     def sync_target(self) -> None:
         """Copy the online network into the target network."""
@@ -167,6 +180,15 @@ class Learner:
         self._loss_sum, self._value_sum = (t.clone() for t in tensors["sums"].to(self.device))
         self.updates, self._count = (int(n) for n in tensors["counts"])
 
+    def _compile(self) -> None:
+        """Let torch.compile fuse what lies between products; without a compiler nothing changes."""
+        torch._dynamo.config.suppress_errors = True
+        for network in (self.online, self.target):
+            if isinstance(network.head, ImplicitQuantiles):
+                network.head.sparse = False  # its shapes follow the data, which cannot be compiled
+        self._target_law = torch.compile(self._target_law)  # type: ignore[method-assign]
+        self._compare = torch.compile(self._compare)  # type: ignore[method-assign]
+
     def _optimizer_state(self, parameter: Tensor) -> dict[str, Tensor]:
         """What the one optimizer that moves this parameter keeps of it."""
         for optimizer in self.optimizers:
@@ -175,9 +197,9 @@ class Learner:
                 return state
         raise KeyError(parameter)
 
-    def _levels(self, batch: int, count: int) -> Tensor:
+    def _levels(self, batch: Batch, count: int) -> Tensor:
         # Drawn on the CPU, so that τ does not depend on the device.
-        return draw_levels(self.taus, batch, count, self.settings.tau)
+        return draw_levels(self.taus, len(batch.actions), count, self.settings.tau)
 
     def _reset_sums(self) -> None:
         self._count = 0

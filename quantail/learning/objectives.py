@@ -1,6 +1,5 @@
 """How far each head's prediction is from a target law."""
 
-from collections.abc import Callable
 from dataclasses import dataclass
 
 import torch
@@ -41,9 +40,9 @@ def compare(
     actions: Tensor,
     target: Target,
     kappa: float,
-    draw: Callable[[], Tensor],
+    taus: Tensor | None,
 ) -> Outcome:
-    """The head's own loss for the taken actions; `draw` gives it levels τ [batch, N] if it needs any."""
+    """The head's own loss for the taken actions; the implicit head's at the levels τ [batch, N]."""
     if isinstance(head, ExpectedValue):
         return _expected(head, features, actions, target, kappa)
     if isinstance(head, Categorical):
@@ -54,7 +53,7 @@ def compare(
         return _quantiles(predictions, taus, target, kappa)
     if isinstance(head, LearnedFractions):
         return _fractions(head, features, actions, target, kappa)
-    taus = draw()
+    assert taus is not None
     return _quantiles(taken(head.quantiles(features, taus), actions), taus, target, kappa)
 
 

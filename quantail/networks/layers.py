@@ -61,11 +61,18 @@ def weights_of(layer: nn.Module) -> tuple[Tensor, Tensor]:
     return layer.weight, layer.bias
 
 
-def stream(inputs: int, hidden: int, outputs: int, sigma: float) -> nn.Sequential:
+class Stream(nn.Sequential):
+    """A head's layers. What leaves them is never less precise than float32."""
+
+    def forward(self, x: Tensor) -> Tensor:
+        outputs: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
+        return outputs.float() if outputs.dtype == torch.bfloat16 else outputs
+
+
+def stream(inputs: int, hidden: int, outputs: int, sigma: float) -> Stream:
     """One hidden layer and the outputs."""
-    return nn.Sequential(
-        linear(inputs, hidden, sigma), nn.ReLU(inplace=True), linear(hidden, outputs, sigma)
-    )
+    first, last = linear(inputs, hidden, sigma), linear(hidden, outputs, sigma)
+    return Stream(first, nn.ReLU(inplace=True), last)
 
 
 @torch.no_grad()

@@ -95,7 +95,8 @@ class _MergedLinear(torch.autograd.Function):
 
 def worth_it(psi: Tensor, count: int) -> bool:
     """Whether `merged_linear` is the faster way for so many levels a state."""
-    return psi.device.type == "cpu" and len(psi) * count > WORTH
+    on_cpu = psi.device.type == "cpu" and psi.dtype != torch.bfloat16
+    return on_cpu and len(psi) * count > WORTH
 
 
 def _worth_keeping(psi: Tensor, count: int) -> Tensor | None:

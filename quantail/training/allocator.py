@@ -11,8 +11,7 @@ def keep_large_blocks() -> bool:
     """Tell glibc not to hand blocks back to the kernel after each update; whether it was told.
 
     Blocks above 32 MB would be mapped and unmapped each time whatever the threshold, so mapping is
-    switched off altogether. On two cores, at the paper's size, an update takes 1.3 times its bare matrix
-    products with this and 1.5 times without (`benchmarks/learner.py`).
+    switched off altogether.
     """
     if not sys.platform.startswith("linux"):
         return False

@@ -212,6 +212,7 @@ def _trainer(
     folder: RunFolder, info: RunInfo, source: EnvSource, risk: RiskMeasure, reporter: Reporter
 ) -> Trainer:
     torch.set_num_threads(info.threads)
+    torch.set_float32_matmul_precision("high" if info.settings.precision == "tf32" else "highest")
     keep_large_blocks()
     return Trainer(folder, info, source, risk, pick_device(info.settings.device), reporter)
 
