@@ -2,15 +2,17 @@
 
     python benchmarks/levels.py RUN [draws]
 
-RUN is a trained IQN run. Batches come from its replay, the networks from its last checkpoint. For each
-number of levels and each way of drawing them: the variance of the gradient over draws of τ, over the
-square of its mean; and the time of an update, measured in turn with the others. The loss sums over N,
-which cancels in the ratio.
+RUN is a trained IQN run; a copy of it is opened. Batches come from its replay, the networks from its
+last checkpoint. For each number of levels and each way of drawing them: the variance of the gradient
+over draws of τ, over the square of its mean; and the time of the gradient, measured in turn with the
+others. The loss sums over N, which cancels in the ratio.
 """
 
 import itertools
+import shutil
 import statistics
 import sys
+import tempfile
 import time
 from dataclasses import replace
 
@@ -19,13 +21,24 @@ import torch
 from quantail.learning.batch import Batch
 from quantail.learning.learner import Learner
 from quantail.risk import parse_risk
+from quantail.settings import Settings
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.reporter import Reporter
 from quantail.training.run_folder import RunFolder
 from quantail.training.train import pick_device
 from quantail.training.trainer import Trainer
 
-COUNTS = ((64, 64, 32), (32, 32, 32), (16, 16, 32), (16, 16, 16), (8, 8, 32), (8, 8, 8), (4, 4, 4))
+COUNTS = (
+    (64, 64, 32),
+    (32, 32, 32),
+    (24, 24, 8),
+    (16, 32, 8),
+    (32, 16, 8),
+    (16, 16, 16),
+    (16, 16, 8),
+    (8, 8, 32),
+    (8, 8, 8),
+)
 SCHEMES = ("independent", "antithetic", "shared", "stratified")
 BATCHES = 3
 
@@ -63,8 +76,13 @@ def relative_variance(learner: Learner, batch: Batch, draws: int) -> float:
 
 
 def main() -> None:
-    trainer = restored(sys.argv[1])
     draws = int(sys.argv[2]) if len(sys.argv) > 2 else 64
+    with tempfile.TemporaryDirectory() as folder:
+        shutil.copytree(sys.argv[1], folder, dirs_exist_ok=True)
+        measure(restored(folder), draws)
+
+
+def measure(trainer: Trainer, draws: int) -> None:
     learner = trainer.learner
     batches = [copied(trainer.replay.sample()) for _ in range(BATCHES)]
     base = learner.settings
@@ -86,7 +104,7 @@ def main() -> None:
         print(name.ljust(12), f"{statistics.median(times[counts][2:]):8.2f}", *cells, flush=True)
 
 
-def _with(settings, counts, scheme):
+def _with(settings: Settings, counts: tuple[int, ...], scheme: str) -> Settings:
     online, target, policy = counts
     return replace(
         settings, online_samples=online, target_samples=target, policy_samples=policy, tau=scheme

@@ -9,12 +9,14 @@ import torch
 from quantail.acting.actor import Actor
 from quantail.bench import dense
 from quantail.bench.measure import Row, race
+from quantail.bench.scenes import play
 from quantail.envs import make, specs_of
 from quantail.networks import build_network
 from quantail.recipes import compose
+from quantail.replay import Replay, UniformSampler
 from quantail.risk import Neutral
 
-ENV = "ALE/Breakout-v5"
+ENV, STEPS = "ALE/Breakout-v5", 3000
 
 
 def rows(seconds: float) -> Iterator[Row]:
@@ -23,6 +25,7 @@ def rows(seconds: float) -> Iterator[Row]:
     env = make(ENV, settings)
     observation, actions = specs_of(env)
     network = build_network(settings, observation, actions.count)
+    store = play(ENV, "atari-paper", STEPS).store(STEPS)
     for count in (1, 8, 64):
         seeds, exploration, taus, noise = (np.random.default_rng(seed) for seed in range(4))
         actor = Actor(
@@ -36,8 +39,8 @@ def rows(seconds: float) -> Iterator[Row]:
             taus=taus,
             noise=noise,
         )
-        frame, _ = env.reset(seed=0)
-        actor.observations[:] = torch.from_numpy(frame)
+        replay = Replay(store, UniformSampler(store, np.random.default_rng(4)), count, 1, 0.99)
+        actor.observations.copy_(replay.sample().observations)
         bound = dense.forward_pass(network, actor.observations, settings.policy_samples)
         yield race("act", f"iqn atari batch {count}", partial(actor.choose, 0.0), bound, seconds)
     env.close()

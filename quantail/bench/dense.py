@@ -6,7 +6,7 @@ import torch
 from torch import Tensor, nn
 
 from quantail.networks import QuantileNetwork
-from quantail.networks.heads import ImplicitQuantiles
+from quantail.networks.heads import ImplicitQuantiles, LearnedFractions
 from quantail.networks.layers import NoisyLinear
 from quantail.settings import Settings
 
@@ -57,10 +57,12 @@ def _linears(network: QuantileNetwork, batch: int, levels: int, backward: bool) 
     implicit = isinstance(head, ImplicitQuantiles)
     dueling = head.v is not None if isinstance(head, ImplicitQuantiles) else False
     rows = batch * (levels + dueling) if implicit else batch
+    assert not isinstance(head, LearnedFractions)  # asks its levels of two networks
     steps: list[Work] = []
-    for name, layer in head.named_modules():
+    learned = False  # whether anything before a layer learns
+    for layer in head.modules():
         if isinstance(layer, nn.Linear | NoisyLinear):
-            into = not name.startswith("phi")  # nothing learns before φ
+            into, learned = learned or not implicit, True
             steps += _products(layer.weight.detach(), rows, backward, into)
     return steps
 

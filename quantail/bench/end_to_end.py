@@ -2,11 +2,14 @@
 
 import tempfile
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
 from quantail.bench.measure import Row, race
 from quantail.training.train import prepare
+from quantail.training.trainer import Trainer
 
 START = 600  # steps before learning begins
 
@@ -26,22 +29,27 @@ def _row(env: str, setting: str, seconds: float, **changes: Any) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         chosen = {"learn_start": START, "epsilon_start": 0.01, "epsilon_end": 0.01} | changes
         trainer = prepare(env, out=Path(folder) / "run", **chosen)
-        trainer.actor.start()
-        while trainer.steps < START:
+        with closing(trainer):
+            row = _race(setting, trainer, seconds)
+    return row
+
+
+def _race(setting: str, trainer: Trainer, seconds: float) -> Row:
+    s = trainer.settings
+    trainer.actor.start()
+    while trainer.steps < START:
+        trainer.step()
+    batch = trainer.replay.sample()
+    every, updates = max(s.update_every, s.envs), max(1, s.envs // s.update_every)
+
+    def steps() -> None:
+        for _ in range(every // s.envs):
             trainer.step()
-        every = max(trainer.settings.update_every, trainer.settings.envs)
-        updates = max(1, trainer.settings.envs // trainer.settings.update_every)
 
-        def steps() -> None:
-            for _ in range(every // trainer.settings.envs):
-                trainer.step()
+    def learning() -> None:
+        for _ in range(updates):
+            trainer.learner.update(batch)
 
-        def learning() -> None:
-            for _ in range(updates):
-                trainer.learner.update(batch)
-
-        batch = trainer.replay.sample()
-        row = race("end-to-end", setting, steps, learning, 2 * seconds, scale=updates)
-        trainer.close()
-    frames = every / updates * trainer.settings.action_repeat
-    return Row(**{**vars(row), "more": {"frames_per_second": round(1000 * frames / row.median_ms, 1)}})
+    row = race("end-to-end", setting, steps, learning, 2 * seconds, scale=updates)
+    frames = every / updates * s.action_repeat
+    return replace(row, more={"frames_per_second": round(1000 * frames / row.median_ms, 1)})

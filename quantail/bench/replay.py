@@ -1,7 +1,11 @@
 """Insert into and sample from a replay of real frames, as large as the paper's."""
 
+import ctypes
 import gc
+import os
+import sys
 from collections.abc import Iterator
+from contextlib import suppress
 from pathlib import Path
 
 import numpy as np
@@ -22,6 +26,7 @@ def rows(seconds: float) -> Iterator[Row]:
     for game in GAMES:
         scenes = play(f"ALE/{game}-v5", "atari-paper", STEPS)
         yield _insert(game, scenes, scenes.store(SIZES[0]), seconds)
+        give_back()
         before = resident_bytes()
         store = ReplayStore(scenes.observation, 1, SIZES[-1])
         for size in SIZES:
@@ -32,13 +37,20 @@ def rows(seconds: float) -> Iterator[Row]:
             yield _sample(game, store, False, seconds, used)
             yield _sample(game, store, True, seconds, used)
         del store
-        gc.collect()
+
+
+def give_back() -> None:
+    """Hand the memory of what is gone back to the system, so that the next one's can be told."""
+    gc.collect()
+    if sys.platform.startswith("linux"):
+        with suppress(OSError, AttributeError):
+            ctypes.CDLL("libc.so.6").malloc_trim(0)
 
 
 def resident_bytes() -> int:
     """Memory of this process, or 0 where the system does not tell."""
     try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * 4096
+        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
         return 0
 

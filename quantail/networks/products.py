@@ -26,29 +26,36 @@ def merged_linear(
     from would not let any through.
     """
     flat = [tensor for layer in layers for tensor in layer]
-    outputs: tuple[Tensor, ...] = _MergedLinear.apply(psi, basis, *phi, *flat)  # type: ignore[no-untyped-call]
+    outputs: tuple[Tensor, ...] = _MergedLinear.apply(  # type: ignore[no-untyped-call]
+        torch.is_grad_enabled(), psi, basis, *phi, *flat
+    )
     return outputs
 
 
 class _MergedLinear(torch.autograd.Function):
     @staticmethod
     def forward(
-        ctx: Any, psi: Tensor, basis: Tensor, slope: Tensor, offset: Tensor, *layers: Tensor
+        ctx: Any,
+        learning: bool,
+        psi: Tensor,
+        basis: Tensor,
+        slope: Tensor,
+        offset: Tensor,
+        *layers: Tensor,
     ) -> tuple[Tensor, ...]:
         weights, biases = layers[::2], layers[1::2]
         batch, count, _ = basis.shape
-        learning = any(ctx.needs_input_grad)
         keep = _worth_keeping(psi, count)
         ctx.keep, ctx.features = keep, psi.shape[1]
         if keep is not None:
             psi, slope, offset = psi[:, keep], slope[keep], offset[keep]
             weights = tuple(weight.index_select(1, keep) for weight in weights)
-        chunk = max(1, CHUNK // count)
-        merged = psi.new_empty(batch if learning else min(chunk, batch), count, psi.shape[1])
+        chunks = _chunks(batch, count)
+        held = batch if learning else max((len(psi[states]) for states in chunks), default=0)
+        merged = psi.new_empty(held, count, psi.shape[1])
         outputs = tuple(psi.new_empty(batch, count, len(weight)) for weight in weights)
-        for begin in range(0, batch, chunk):
-            states = slice(begin, min(begin + chunk, batch))
-            part = merged[states] if learning else merged[: states.stop - begin]
+        for states in chunks:
+            part = merged[states] if learning else merged[: states.stop - states.start]
             rows = part.flatten(0, 1)
             torch.addmm(offset, basis[states].flatten(0, 1), slope.t(), out=rows).relu_()
             part *= psi[states].unsqueeze(1)
@@ -62,41 +69,45 @@ class _MergedLinear(torch.autograd.Function):
     def backward(ctx: Any, *gradients: Tensor) -> tuple[Any, ...]:
         psi, basis, slope, merged, *weights = ctx.saved_tensors
         batch, count, _ = basis.shape
-        chunk = max(1, CHUNK // count)
-        of_psi = torch.empty_like(psi)
-        of_basis = torch.empty_like(basis) if ctx.needs_input_grad[1] else None
+        psi_slopes = torch.empty_like(psi)  # ψ times its gradient
+        of_basis = basis.new_empty(basis.shape) if ctx.needs_input_grad[2] else None
         of_slope, of_offset = torch.zeros_like(slope), slope.new_zeros(len(slope))
         flat = merged.flatten(0, 1)
         of_weights = [gradient.flatten(0, 1).t() @ flat for gradient in gradients]
-        for begin in range(0, batch, chunk):
-            states = slice(begin, min(begin + chunk, batch))
+        for states in _chunks(batch, count):
             part, scale = merged[states], psi[states].unsqueeze(1)
             rows = [gradient[states].flatten(0, 1) for gradient in gradients]
             of_rows = rows[0] @ weights[0]
             for row, weight in zip(rows[1:], weights[1:], strict=True):
                 of_rows.addmm_(row, weight)
             of_part = of_rows.view_as(part)
-            torch.sum(of_part * part, dim=1, out=of_psi[states])  # ψ times its gradient
+            torch.sum(of_part * part, dim=1, out=psi_slopes[states])
             of_part *= scale
             torch.ops.aten.threshold_backward.grad_input(of_part, part, 0, grad_input=of_part)
             of_slope.addmm_(of_rows.t(), basis[states].flatten(0, 1))
             of_offset += of_rows.sum(dim=0)
             if of_basis is not None:
                 torch.mm(of_rows, slope, out=of_basis[states].flatten(0, 1))
-        of_psi = torch.where(psi == 0, 0, of_psi / psi)
+        of_psi = torch.where(psi == 0, 0, psi_slopes / psi)
         if ctx.keep is not None:
             of_psi = _spread(of_psi, 1, ctx)
             of_slope, of_offset = _spread(of_slope, 0, ctx), _spread(of_offset, 0, ctx)
             of_weights = [_spread(gradient, 1, ctx) for gradient in of_weights]
         of_biases = [gradient.sum(dim=(0, 1)) for gradient in gradients]
         of_layers = [g for pair in zip(of_weights, of_biases, strict=True) for g in pair]
-        return of_psi, of_basis, of_slope, of_offset, *of_layers
+        return None, of_psi, of_basis, of_slope, of_offset, *of_layers
 
 
 def worth_it(psi: Tensor, count: int) -> bool:
     """Whether `merged_linear` is the faster way for so many levels a state."""
     on_cpu = psi.device.type == "cpu" and psi.dtype != torch.bfloat16
     return on_cpu and len(psi) * count > WORTH
+
+
+def _chunks(batch: int, count: int) -> list[slice]:
+    """The states of a batch, a chunk's worth of rows at a time."""
+    size = max(1, CHUNK // count)
+    return [slice(begin, min(begin + size, batch)) for begin in range(0, batch, size)]
 
 
 def _worth_keeping(psi: Tensor, count: int) -> Tensor | None:

@@ -58,6 +58,7 @@ class FrameCodec:
     def encode(self, frame: Array) -> tuple[bytes, int]:
         """The compressed frame, and the number of its dictionary."""
         number, content = self.current, frame.tobytes()
+        assert len(content) == self.frame_bytes
         # Copied, because what zstd returns keeps the place for a frame that did not shrink.
         blob = bytes(memoryview(self._compressors[number].compress(content)))
         self._count += 1

@@ -31,8 +31,8 @@ class Frames(Protocol):
     def restore(self, slots: Index, arrays: dict[str, Array]) -> None:
         """The inverse of `arrays`."""
 
-    def bytes_missing(self) -> int:
-        """Memory that the empty slots will take yet, by what the others took."""
+    def bytes_missing(self, places: int) -> int:
+        """Memory that so many more frames will take, by what those there took."""
 
 
 class PlainFrames:
@@ -53,7 +53,7 @@ class PlainFrames:
     def restore(self, slots: Index, arrays: dict[str, Array]) -> None:
         self.frames[slots] = arrays["frames"]
 
-    def bytes_missing(self) -> int:
+    def bytes_missing(self, places: int) -> int:
         return 0
 
 
@@ -90,15 +90,19 @@ class CompressedFrames:
         }
 
     def restore(self, slots: Index, arrays: dict[str, Array]) -> None:
+        if "frames" in arrays:  # written before frames were compressed
+            for slot, frame in zip(slots, arrays["frames"], strict=True):
+                self.put(int(slot), frame)
+            return
         contents = _split(arrays["dictionaries"], arrays["dictionary_sizes"])
         learned = [self.codec.learn(content) for content in contents]
         blobs = _split(arrays["blobs"], arrays["sizes"])
         for slot, blob, number in zip(slots, blobs, arrays["numbers"], strict=True):
             self._set(int(slot), blob, learned[number])
-        self.codec.current = learned[arrays["numbers"][-1]]
+        self.codec.current = learned[arrays["numbers"][-1]]  # to begin with, a recent one
 
-    def bytes_missing(self) -> int:
-        empty = len(self.blobs) - self._held
+    def bytes_missing(self, places: int) -> int:
+        empty = min(len(self.blobs) - self._held, places)
         return int(empty * (self._bytes / self._held + BESIDE)) if self._held else 0
 
     def _set(self, slot: int, blob: bytes, number: int) -> None:

@@ -11,7 +11,7 @@ def require_memory(needed: int) -> None:
     free = available_memory()
     if free is not None and needed > 0.9 * free:
         raise QuantailError(
-            f"the replay needs {human_bytes(needed)} more and {human_bytes(free)} of memory is free: "
+            f"the replay needs {human_bytes(needed)} and {human_bytes(free)} of memory is free: "
             "set a smaller replay_capacity."
         )
 
@@ -25,12 +25,18 @@ def available_memory() -> int | None:
         group = Path("/sys/fs/cgroup")
         most = (group / "memory.max").read_text().strip()
         if most != "max":
-            limits.append(int(most) - int((group / "memory.current").read_text()))
+            limits.append(int(most) - int((group / "memory.current").read_text()) + _given_back(group))
     except (OSError, ValueError, KeyError):
         pass
     if not limits and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
         limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
     return min(limits, default=None)
+
+
+def _given_back(group: Path) -> int:
+    """The container's file cache that the kernel drops when memory is asked for."""
+    facts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
+    return int(facts.get("inactive_file", 0))
 
 
 def human_bytes(count: float) -> str:

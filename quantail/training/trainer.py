@@ -16,14 +16,8 @@ from quantail.envs.adapt import Adapter, newest_frame
 from quantail.evaluation.evaluate import LANES, LONGEST, EvaluationStopped, play_episodes
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
-from quantail.replay import (
-    PrioritizedSampler,
-    Replay,
-    ReplayJournal,
-    ReplayStore,
-    UniformSampler,
-    require_memory,
-)
+from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
+from quantail.replay.memory import available_memory, human_bytes
 from quantail.risk import RiskMeasure
 from quantail.training import seeds, tables
 from quantail.training.checkpoints import Checkpoint, Checkpoints
@@ -100,6 +94,7 @@ class Trainer:
         self._lanes: list[Adapter] = []
         self.signals = StopSignals()
         self._logged_seconds = 0.0
+        self._warned_of_memory = False
         self._saved: dict[str, int] = {}  # done_at of that checkpoint
         self._last = ""  # the checkpoint saved or restored last
         self._segments: dict[str, set[str]] = {}  # the replay's files of each resumable checkpoint
@@ -232,7 +227,7 @@ class Trainer:
         return self.steps // every > self.done_at[what] // every
 
     def _log(self) -> None:
-        require_memory(self.store.frames.bytes_missing())
+        self._watch_memory()
         seconds, steps = self.clock.training_seconds, self.steps
         report = self.learner.report()
         self.last_loss = report.loss
@@ -264,6 +259,17 @@ class Trainer:
         if self.tensorboard:
             self.tensorboard.add(steps, "training", metrics)
         self.done_at["log"] = steps
+
+    def _watch_memory(self) -> None:
+        """Warn once where the replay will not fit: how far frames shrink is known only by now."""
+        missing = self.store.frames.bytes_missing(self.settings.steps - self.steps)
+        free = available_memory()
+        if free is not None and missing > free and not self._warned_of_memory:
+            self._warned_of_memory = True
+            self.reporter.warned(
+                f"the replay will take {human_bytes(missing)} more and {human_bytes(free)} of memory "
+                "is free: begin anew with a smaller replay_capacity before it is used up."
+            )
 
     def _evaluate(self) -> bool:
         """Evaluate, at step 0 the random policy instead; whether the score is the best so far."""

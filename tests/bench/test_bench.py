@@ -15,6 +15,8 @@ from quantail.bench.scenes import play
 from quantail.networks.heads import ImplicitQuantiles
 from quantail.recipes import compose
 
+AGENTS = ("iqn", "qr-dqn", "c51", "rainbow", "rainbow-iqn", "dqn", "m-iqn")
+
 
 def flops(work):
     with FlopCounterMode(display=False) as counter:
@@ -23,10 +25,21 @@ def flops(work):
 
 
 @pytest.mark.parametrize("shape", [ATARI, MINATAR], ids=["atari", "minatar"])
-@pytest.mark.parametrize("agent", ["iqn", "qr-dqn", "c51", "rainbow", "rainbow-iqn", "dqn", "m-iqn"])
-def test_a_bound_has_the_dense_products_of_the_update_it_stands_beside(agent, shape):
+@pytest.mark.parametrize(
+    "changes",
+    [
+        *(
+            {"agent": agent}
+            for agent in ("iqn", "qr-dqn", "c51", "rainbow", "rainbow-iqn", "dqn", "m-iqn")
+        ),
+        {"embedding": "mlp"},
+        {"merge": "concatenate", "double": True},
+    ],
+    ids=str,
+)
+def test_a_bound_has_the_dense_products_of_the_update_it_stands_beside(changes, shape):
     env, preset, _ = shape
-    settings = compose(preset, {"agent": agent, "batch_size": 16})
+    settings = compose(preset, {"batch_size": 16} | changes)
     learner, replay = build(settings, env, preset)
     for network in (learner.online, learner.target):
         if isinstance(network.head, ImplicitQuantiles):

@@ -19,6 +19,7 @@ def example(dead=DEAD):
     torch.manual_seed(0)
     kind = {"dtype": torch.float64}
     raw = torch.randn(BATCH, FEATURES, **kind)
+    raw[:, ::3] *= 1e-6  # small ones, whose gradient is not
     raw[:, dead] = -1.0
     basis = torch.randn(BATCH, LEVELS, COSINES, **kind)
     shapes = [(FEATURES, COSINES), (FEATURES,), (9, FEATURES), (9,), (4, FEATURES), (4,)]
@@ -93,7 +94,63 @@ def test_a_head_learns_the_same_as_without_it(monkeypatch, embedding, parts):
         assert_close(found, expected, rtol=1e-9, atol=1e-12)
 
 
-@pytest.mark.parametrize("change", [{"merge": "residual"}, {"embedding_activation": "sigmoid"}], ids=str)
+def test_chunks_cover_the_batch_and_none_has_more_rows_than_a_chunk_may():
+    for batch, count in ((32, 96), (7, 5), (3, 5000), (1, 1), (0, 8)):
+        chunks = products._chunks(batch, count)
+        covered = [state for states in chunks for state in range(states.start, states.stop)]
+        assert covered == list(range(batch))
+        assert all((c.stop - c.start) * count <= max(products.CHUNK, count) for c in chunks)
+
+
+def test_without_gradients_no_more_than_a_chunk_is_held(monkeypatch):
+    monkeypatch.setattr(products, "CHUNK", 2 * LEVELS)
+    leaves, held = example(), []
+    allocate = torch.Tensor.new_empty
+    monkeypatch.setattr(
+        torch.Tensor, "new_empty", lambda self, *shape: held.append(shape[0]) or allocate(self, *shape)
+    )
+    with torch.inference_mode():
+        skipping(*leaves)
+    assert held[0] == 2
+    skipping(*leaves)
+    assert held[3] == BATCH
+
+
+def test_a_head_skips_zeros_where_rows_are_many_and_does_not_where_they_are_few():
+    head = build_head(compose("minatar", {}), FEATURES, actions=3)
+    initialise(head, torch.Generator().manual_seed(0))
+
+    def functions(batch, levels):
+        returns = head.quantiles(torch.rand(batch, FEATURES), torch.rand(batch, levels))
+        found, open_ones = set(), [returns.grad_fn]
+        while open_ones:
+            node = open_ones.pop()
+            found.add(type(node).__name__)
+            open_ones += [following for following, _ in node.next_functions if following]
+        return found
+
+    assert "_MergedLinearBackward" in functions(32, 8)
+    assert "_MergedLinearBackward" not in functions(1, 32)
+
+
+def test_levels_that_are_not_contiguous_get_their_own_gradient(monkeypatch):
+    monkeypatch.setattr(products, "WORTH", 0)
+    head = build_head(compose("minatar", {}), FEATURES, actions=3).double()
+    initialise(head, torch.Generator().manual_seed(0))
+    psi = torch.relu(example()[0].detach())
+    taus = torch.rand(LEVELS, BATCH, dtype=torch.float64).t().requires_grad_()
+    gradients = []
+    for sparse in (False, True):
+        head.sparse = sparse
+        gradients.append(torch.autograd.grad(head.quantiles(psi, taus).sum(), taus)[0])
+    assert_close(*gradients)
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"merge": "residual"}, {"merge": "concatenate"}, {"embedding_activation": "sigmoid"}],
+    ids=str,
+)
 def test_what_has_no_shared_zeros_is_not_taken_for_it(change):
     settings = compose("minatar", change)
     assert not build_head(settings, FEATURES, actions=3).sparse
