@@ -181,3 +181,14 @@ def test_every_value_that_is_not_a_default_has_a_source():
             changed = {k for k in vars(settings) if getattr(settings, k) != getattr(plain, k)}
             assert set(named) == changed
             assert all(named.values())
+
+
+@pytest.mark.parametrize("agent", AGENTS)
+def test_the_fast_preset_differs_from_the_papers_in_the_levels_alone(agent):
+    paper, fast = (vars(compose(preset, {"agent": agent})) for preset in ("atari-paper", "atari-fast"))
+    levels = {"online_samples", "target_samples", "policy_samples", "tau", "adam_epsilon"}
+    changed = {name for name in paper if paper[name] != fast[name]}
+    assert changed == (levels if AGENTS[agent].parts["head"] == "implicit" else set())
+    # The gradient of a loss that sums over N scales with N: so does epsilon, so that Adam moves alike.
+    scale = fast["online_samples"] / paper["online_samples"]
+    assert fast["adam_epsilon"] / paper["adam_epsilon"] == pytest.approx(scale)

@@ -19,6 +19,7 @@ from quantail.settings import Settings
 
 STEPS = 3000
 ATARI = ("ALE/Breakout-v5", "atari-paper", "atari")
+FAST = ("ALE/Breakout-v5", "atari-fast", "atari-fast 24/24/8")
 MINATAR = ("MinAtar/Breakout-v1", "minatar", "minatar")
 LEVELS = ("online_samples", "target_samples", "policy_samples")
 
@@ -28,6 +29,7 @@ def rows(seconds: float) -> Iterator[Row]:
     for levels in ((64, 64, 32), (8, 8, 32), (8, 8, 8)):
         yield _row(*ATARI, "iqn", seconds, levels)
         yield _row(*ATARI, "iqn", seconds, levels, without_zeros=True)
+    yield _row(*FAST, "iqn", seconds)
     for levels in ((32, 32, 32), (8, 8, 8)):
         yield _row(*MINATAR, "iqn", seconds, levels)
     for agent in ("qr-dqn", "c51", "rainbow", "rainbow-iqn"):

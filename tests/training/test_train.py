@@ -324,3 +324,21 @@ def test_generators_of_one_seed_are_independent_and_repeatable():
     assert generator(3, "replay").random(4).tolist() == draws["replay"]
     assert generator(4, "replay").random(4).tolist() != draws["replay"]
     assert derived_seed(3, "weights") != derived_seed(3, "evaluation 0")
+
+
+def test_a_compressed_replay_that_will_not_fit_is_warned_of_once_and_the_run_goes_on(
+    tmp_path, monkeypatch
+):
+    class Listening(Reporter):
+        def __init__(self):
+            self.warnings = []
+
+        def warned(self, sentence):
+            self.warnings.append(sentence)
+
+    monkeypatch.setattr("quantail.training.trainer.available_memory", lambda: 100)
+    listening = Listening()
+    few = QUICK["ALE/Breakout-v5"] | {"steps": 120, "out": tmp_path / "run"}
+    q.train("ALE/Breakout-v5", reporter=listening, **few)
+    assert len(listening.warnings) == 1
+    assert "begin anew with a smaller replay_capacity" in listening.warnings[0]
