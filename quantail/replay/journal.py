@@ -7,10 +7,11 @@ import numpy as np
 
 from quantail.errors import QuantailError
 from quantail.files import checksum, read_arrays, write_arrays
-from quantail.replay.frames import Array, Index
+from quantail.replay.frames import Index
 from quantail.replay.store import ReplayStore
 
 FIELDS = ("actions", "rewards", "flags")
+PLACES = 50_000  # in one file at most, so that writing it takes little memory
 
 
 class ReplayJournal:
@@ -25,23 +26,28 @@ class ReplayJournal:
         """Write what is new; the list of segments that together hold the store."""
         store = self.store
         done = np.array(self.segments[-1]["end"]) if self.segments else np.zeros_like(store.written)
-        # The last place is written again: an episode may have been cut there since.
-        begin = np.maximum(done - 1, store.oldest)
-        if (done < store.written).any():
-            self.folder.mkdir(exist_ok=True)
-            name = f"{int(done.sum()):012d}-{int(store.written.sum()):012d}.safetensors"
-            write_arrays(self.folder / name, self._collect(begin))
-            self.segments.append(
-                {
-                    "file": name,
-                    "begin": begin.tolist(),
-                    "end": store.written.tolist(),
-                    "checksum": checksum(self.folder / name),
-                }
-            )
+        while (done < store.written).any():
+            # The last place is written again: an episode may have been cut there since.
+            begin = np.maximum(done - 1, store.oldest)
+            end = np.minimum(begin + max(2, PLACES // store.envs), store.written)
+            self.segments.append(self._write(done, begin, end))
+            done = end
         oldest = store.oldest
         self.segments = [s for s in self.segments if (np.array(s["end"]) > oldest).any()]
         return list(self.segments)
+
+    def _write(self, done: Index, begin: Index, end: Index) -> dict[str, Any]:
+        self.folder.mkdir(exist_ok=True)
+        name = f"{int(done.sum()):012d}-{int(end.sum()):012d}.safetensors"
+        slots = self._slots(begin, end)
+        fields = {field: getattr(self.store, field).flat[slots] for field in FIELDS}
+        write_arrays(self.folder / name, self.store.frames.arrays(slots) | fields)
+        return {
+            "file": name,
+            "begin": begin.tolist(),
+            "end": end.tolist(),
+            "checksum": checksum(self.folder / name),
+        }
 
     def restore(self, segments: list[dict[str, Any]]) -> None:
         """Fill the store from these segments."""
@@ -63,11 +69,6 @@ class ReplayJournal:
         for path in self.folder.glob("*.safetensors"):
             if path.name not in kept:
                 path.unlink()
-
-    def _collect(self, begin: Index) -> dict[str, Array]:
-        slots = self._slots(begin, self.store.written)
-        fields = {field: getattr(self.store, field).flat[slots] for field in FIELDS}
-        return self.store.frames.arrays(slots) | fields
 
     def _slots(self, begin: Index, end: Index) -> Index:
         """Where the places from begin to end of every environment lie, one environment after another."""

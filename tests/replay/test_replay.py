@@ -201,6 +201,21 @@ def test_a_checkpoint_writes_only_what_is_new_and_drops_what_was_overwritten(tmp
     assert len(list((tmp_path / "replay").iterdir())) == len(segments) <= 11
 
 
+def test_much_that_is_new_is_written_in_several_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("quantail.replay.journal.PLACES", 64)
+    written = Written(2, 400, 1)
+    for step in range(500):
+        written.step(step % 2, "truncated" if step % 50 == 49 else "")
+    segments = ReplayJournal(tmp_path / "replay", written.store).append()
+    assert len(segments) > 5
+    assert all(sum(s["end"]) - sum(s["begin"]) <= 64 for s in segments)
+    again = ReplayStore(written.store.spec, 2, 400)
+    ReplayJournal(tmp_path / "replay", again).restore(segments)
+    again.check_valid()
+    np.testing.assert_array_equal(again.frames.frames, written.store.frames.frames)
+    np.testing.assert_array_equal(again.written, written.store.written)
+
+
 def test_an_episode_cut_after_a_checkpoint_is_cut_in_the_journal_too(tmp_path):
     written = Written(1, 100, 1)
     journal = ReplayJournal(tmp_path / "replay", written.store)
