@@ -20,6 +20,7 @@ class QuantileNetwork(nn.Module):
         super().__init__()
         self.torso = torso
         self.head = head
+        self._noisy = [layer for layer in head.modules() if isinstance(layer, NoisyLinear)]
 
     def features(self, observations: Tensor) -> Tensor:
         """ψ(x): [batch, d]."""
@@ -56,16 +57,13 @@ class QuantileNetwork(nn.Module):
 
     def draw_noise(self, generator: np.random.Generator) -> None:
         """Fresh noise in every noisy layer."""
-        for layer in self._noisy():
+        for layer in self._noisy:
             layer.draw(generator)
 
     def drop_noise(self) -> None:
         """Act on the mean weights until noise is drawn again."""
-        for layer in self._noisy():
+        for layer in self._noisy:
             layer.noise = None
-
-    def _noisy(self) -> list[NoisyLinear]:
-        return [layer for layer in self.head.modules() if isinstance(layer, NoisyLinear)]
 
     def forward(self, observations: Tensor, taus: Tensor) -> Tensor:
         return self.quantiles(self.features(observations), taus)

@@ -48,7 +48,8 @@ class _MergedLinear(torch.autograd.Function):
         keep = _worth_keeping(psi, count)
         ctx.keep, ctx.features = keep, psi.shape[1]
         if keep is not None:
-            psi, slope, offset = psi[:, keep], slope[keep], offset[keep]
+            psi = psi.index_select(1, keep)
+            slope, offset = slope.index_select(0, keep), offset.index_select(0, keep)
             weights = tuple(weight.index_select(1, keep) for weight in weights)
         chunks = _chunks(batch, count)
         held = batch if learning else max((len(psi[states]) for states in chunks), default=0)

@@ -1,5 +1,6 @@
 """Starting a run, going on with one, and loading what it learned."""
 
+import os
 from pathlib import Path
 from typing import Any
 
@@ -192,6 +193,12 @@ def _open(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
         needed += PrioritizedSampler.bytes_needed(s.replay_capacity)
     reporter.opening(opening_lines(folder, info, pick_device(s.device), needed))
     require_memory(needed)
+    busy = other_work()
+    if info.threads > 1 and busy >= 1:
+        reporter.warned(
+            f"about {busy:.0f} of the machine's {os.cpu_count()} cores were busy in the last minute: "
+            "threads that wait for each other on busy cores are slow, and --threads 1 may be faster."
+        )
     if not s.noisy and s.epsilon_start == s.epsilon_end == 0:
         reporter.warned("noisy is no and epsilon_start and epsilon_end are 0: the agent never explores.")
     if s.risk == "neutral":
@@ -206,6 +213,11 @@ def _open(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
             f"with n_step {s.n_step} the first rewards of a target are the exploring policy's, "
             f"so the learned law is not that of the policy under {s.risk}; n_step 1 makes it so."
         )
+
+
+def other_work() -> float:
+    """Cores that other programs kept busy in the last minute, as far as the system tells."""
+    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
 def _trainer(

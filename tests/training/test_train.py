@@ -342,3 +342,16 @@ def test_a_compressed_replay_that_will_not_fit_is_warned_of_once_and_the_run_goe
     q.train("ALE/Breakout-v5", reporter=listening, **few)
     assert len(listening.warnings) == 1
     assert "begin anew with a smaller replay_capacity" in listening.warnings[0]
+
+
+@pytest.mark.parametrize(
+    ("load", "threads", "warned"), [(1.7, 2, True), (1.7, 1, False), (0.3, 2, False)]
+)
+def test_threads_on_a_busy_machine_are_warned_of(load, threads, warned, tmp_path, monkeypatch):
+    monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
+    said = []
+    reporter = Reporter()
+    reporter.warned = said.append
+    few = QUICK["CartPole-v1"] | {"steps": 61, "threads": threads, "evaluation_every": 1000}
+    q.train("CartPole-v1", out=tmp_path / "run", reporter=reporter, **few)
+    assert any("--threads 1 may be faster" in sentence for sentence in said) == warned
