@@ -8,13 +8,14 @@ over draws of τ, over the square of its mean; and the time of the gradient, mea
 others. The loss sums over N, which cancels in the ratio.
 """
 
+import argparse
 import itertools
 import shutil
 import statistics
-import sys
 import tempfile
 import time
 from dataclasses import replace
+from pathlib import Path
 
 import torch
 
@@ -76,10 +77,15 @@ def relative_variance(learner: Learner, batch: Batch, draws: int) -> float:
 
 
 def main() -> None:
-    draws = int(sys.argv[2]) if len(sys.argv) > 2 else 64
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
+    parser.add_argument("run", help="folder of the run")
+    parser.add_argument("draws", nargs="?", type=int, default=64, help="for each batch [64]")
+    arguments = parser.parse_args()
+    if not (Path(arguments.run) / "run.json").is_file() or arguments.draws < 2:
+        parser.error("it takes the folder of a run, and at least 2 draws")
     with tempfile.TemporaryDirectory() as folder:
-        shutil.copytree(sys.argv[1], folder, dirs_exist_ok=True)
-        measure(restored(folder), draws)
+        shutil.copytree(arguments.run, folder, dirs_exist_ok=True)
+        measure(restored(folder), arguments.draws)
 
 
 def measure(trainer: Trainer, draws: int) -> None:

@@ -55,7 +55,7 @@ class Settings:
     device: str = _setting("auto", "run", "where networks live; auto is cuda or mps where there is one", choices=("auto", "cpu", "cuda", "mps"))
     threads: int = _setting(0, "run", "threads of the CPU for tensors; 0 leaves torch's choice", least=0)
 
-    precision: str = _setting("float32", "run", "numbers in the matrix products of an update: tf32 on newer GPUs, or bfloat16; targets and losses stay float32", choices=("float32", "tf32", "bfloat16"))
+    precision: str = _setting("float32", "run", "numbers in the matrix products of an update: tf32 or bfloat16 on GPUs that have them (slow on most CPUs); targets and losses stay float32", choices=("float32", "tf32", "bfloat16"))
     compile: bool = _setting(False, "run", "let torch.compile fuse an update; on a CPU it loses at Atari's size (see docs/performance.md)")
 
     stack: int = _setting(1, "environment", "newest observations that the agent sees together", unit="observations", least=1)

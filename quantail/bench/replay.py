@@ -90,7 +90,7 @@ def _sample(game: str, store: ReplayStore, prioritized: bool, seconds: float, us
         rows = rng.integers(len(somewhere), size=batch.shape[:2])
         np.take(somewhere, rows, axis=0, out=batch, mode="clip")
 
-    how = "prioritized, and learned," if prioritized else "uniform"
+    how = "prioritized" if prioritized else "uniform"
     more = {"store_mb": round(used / 1e6, 1)} if used else {}
     setting = f"{game} {how} of {len(store):,}"
     return race("replay", setting, sample, copy, min(seconds, 2.0), **more)

@@ -7,6 +7,9 @@ from rich.console import Console
 from quantail.cli.parser import Parser
 from quantail.errors import QuantailError, did_you_mean
 from quantail.files import write_json
+from quantail.training.progress import counted
+
+WIDTH = 50  # of the first column
 
 
 def run(words: list[str]) -> int:
@@ -17,8 +20,8 @@ def run(words: list[str]) -> int:
         prog="quantail bench",
         description="What this machine does, each figure beside its bound, timed in turn with it. The "
         "ratio is the bound's time over ours: 1 is the bound. Bounds are: for learner and act the dense "
-        "products and convolutions of the network done bare; for replay the copying of as many bytes; "
-        "for end-to-end the updates alone.",
+        "products and convolutions of the network done bare (IQN leaves out features that are zero, so "
+        "it can be faster); for replay the copying of as many bytes; for end-to-end the updates alone.",
     )
     parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"{', '.join(BENCHES)} [all]")
     parser.add_argument("--json", metavar="FILE", help="write the rows there too")
@@ -35,18 +38,23 @@ def run(words: list[str]) -> int:
     seconds, threads = _seconds(arguments.seconds), _threads(arguments.threads)
     path = Path(arguments.json) if arguments.json else None
     if path and (path.is_dir() or not path.parent.is_dir()):
-        raise QuantailError(f"json takes a file in a folder that exists, not {str(path)!r}.")
+        raise QuantailError(
+            f"json takes the path of a file, in a folder that exists, not {str(path)!r}."
+        )
     rows: list[Row] = []
     console = Console(soft_wrap=True, highlight=False)
-    for row in run_benches(arguments.bench or list(BENCHES), seconds, threads):
+    for row in run_benches(list(dict.fromkeys(arguments.bench)) or list(BENCHES), seconds, threads):
         if not rows:
             told = machine()
-            console.print(f"{told['processor']}, {told['threads']} threads, torch {told['torch']}")
-            console.print(f"{'':44}{'median':>12}{'best':>12}{'bound':>12}{'ratio':>8}")
+            count = counted(told["threads"], "thread")
+            console.print(f"{told['processor']}, {count}, torch {told['torch']}")
+            console.print(f"{'':{WIDTH}}{'median':>12}{'best':>12}{'bound':>12}{'ratio':>8}")
         rows.append(row)
         times = "".join(f"{_shown(t):>12}" for t in (row.median_ms, row.best_ms, row.bound_ms))
-        more = ", ".join(f"{name.replace('_', ' ')} {value:g}" for name, value in row.more.items())
-        console.print(f"{row.bench + ' ' + row.setting:44}{times}{row.ratio:>8.2f}  {more}".rstrip())
+        more = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in row.more.items())
+        console.print(
+            f"{row.bench + ' ' + row.setting:{WIDTH}}{times}{row.ratio:>8.2f}  {more}".rstrip()
+        )
         if path:
             write_json(path, {"machine": machine(), "rows": [one.to_dict() for one in rows]})
     return 0
