@@ -27,7 +27,7 @@ class PrioritizedSampler:
     @staticmethod
     def bytes_needed(capacity: int) -> int:
         """What the tree takes for so many places, leaves and sums."""
-        return capacity * 8 * 16 // 15
+        return capacity * 8 * 128 // 127
 
     def draw(self, count: int, can_start: CanStart) -> tuple[Index, Index]:
         self._take_in(can_start)
@@ -76,7 +76,8 @@ class PrioritizedSampler:
         whole = can_start(env, place)
         self._known = begin
         np.maximum.at(self._known, env[whole], place[whole] + 1)
-        edge_env, edge = _runs(oldest, np.minimum(written - oldest, store.spec.stack - 1))
+        held = np.where(oldest > 0, written - oldest, 0)  # nothing is lost before a ring is full
+        edge_env, edge = _runs(oldest, np.minimum(held, store.spec.stack - 1))
         lost = ~store.stack_is_whole(edge_env, edge)
         weights = np.where(whole, self.largest**self.exponent, 0.0)
         self.tree.set(

@@ -110,10 +110,8 @@ class Replay:
         valid: NDArray[np.bool_] = (store.flags_at(env, place) & FINAL) == 0
         valid &= store.stack_is_whole(env, place)
         # The n-step return must have ended, or its bootstrap frame must be there.
-        ended = np.zeros(len(place), bool)
-        for k in range(self.n_step):
-            known = place + k < store.written[env]
-            flags = store.flags_at(env, place + k)
-            ended |= known & ((flags & (TERMINAL | TRUNCATED)) > 0)
-        valid &= ended | (place + self.n_step < store.written[env])
+        steps, written = place[:, None] + np.arange(self.n_step), store.written[env]
+        ends = (store.flags_at(env[:, None], steps) & (TERMINAL | TRUNCATED)) > 0
+        ended = (ends & (steps < written[:, None])).any(axis=1)
+        valid &= ended | (place + self.n_step < written)
         return valid

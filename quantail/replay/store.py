@@ -76,15 +76,10 @@ class ReplayStore:
         if self.spec.stack == 1:
             self.frames.read(self.slots(env, place), out)
             return
-        env, newest = env[:, None], place[:, None]
-        at = newest - np.arange(self.spec.stack)  # [places, stack], newest first
-        begins = (self.flags_at(env, at) & FIRST) > 0
-        blank = np.zeros_like(begins)  # frames before the episode's first
-        np.logical_or.accumulate(begins[:, :-1], axis=1, out=blank[:, 1:])
-        at, blank = at[:, ::-1], blank[:, ::-1]
-        wanted = np.where(blank, newest, at)  # any frame that is there, in place of none
-        self.frames.read(self.slots(env, wanted).ravel(), out.reshape(-1, *self.spec.shape))
-        out[blank] = 0
+        at, blank = self._stacked(env, place)
+        wanted = np.where(blank, place[:, None], at)[:, ::-1]  # any frame that is there, where none is
+        self.frames.read(self.slots(env[:, None], wanted).ravel(), out.reshape(-1, *self.spec.shape))
+        out[blank[:, ::-1]] = 0
 
     def slots(self, env: Index, place: Index) -> Index:
         """Where places lie in the rings, one after the other."""
@@ -93,13 +88,17 @@ class ReplayStore:
 
     def stack_is_whole(self, env: Index, place: Index) -> NDArray[np.bool_]:
         """Whether every frame that the stack at a place needs is still in the ring."""
-        whole = np.ones(len(place), bool)
-        begun = np.zeros(len(place), bool)
-        for back in range(self.spec.stack):
-            at = place - back
-            whole &= begun | (at >= self.oldest[env])
-            begun |= (self.flags_at(env, at) & FIRST) > 0
-        return whole
+        at, blank = self._stacked(env, place)
+        there = blank | (at >= self.oldest[env][:, None])
+        return np.asarray(there.all(axis=1))
+
+    def _stacked(self, env: Index, place: Index) -> tuple[Index, NDArray[np.bool_]]:
+        """The places of a stack's frames, newest first, and which lie before the episode's first."""
+        at = place[:, None] - np.arange(self.spec.stack)  # [places, stack]
+        begins = (self.flags_at(env[:, None], at) & FIRST) > 0
+        blank = np.zeros_like(begins)
+        np.logical_or.accumulate(begins[:, :-1], axis=1, out=blank[:, 1:])
+        return at, blank
 
     def newest_returns(self, env: int, discount: float) -> NDArray[np.float64]:
         """Discounted returns from each place of the newest episode, its last first, if still held."""

@@ -5,12 +5,12 @@ from numpy.typing import NDArray
 
 from quantail.replay.frames import Index
 
-FAN = 16  # children of a node: five levels for a million leaves
+FAN = 128  # children of a node: three levels for a million leaves
 Weights = NDArray[np.float64]
 
 
 class SumTree:
-    """Weights of `size` leaves, and above them the sums of 16 at a time up to one root.
+    """Weights of `size` leaves, and above them the sums of FAN at a time up to one root.
 
     Every sum is made anew from its children, so the tree is a function of its leaves alone and does
     not drift.
