@@ -20,7 +20,7 @@ types: .venv/installed
 unit: .venv/installed
 	$(BIN)/pytest
 
-# Learning checks that take many minutes.
+# Learning checks that take many minutes, and what needs a compiler.
 test-slow: .venv/installed
 	$(BIN)/pytest -m slow -s
 

@@ -128,6 +128,12 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
             )
         if spec.dtype == "float32" and not np.isfinite(frame).all():
             raise QuantailError(f"{self.name} gave an observation that is not finite: {frame}.")
+        fits = spec.dtype != "uint8" or getattr(observation, "dtype", None) == np.uint8
+        if not fits and not np.array_equal(frame, observation):
+            raise QuantailError(
+                f"{self.name} gave an observation with values that are not whole numbers from 0 to 255; "
+                "its observation_space says uint8."
+            )
         if spec.stack == 1:
             return frame
         self._stack[:-1] = self._stack[1:]

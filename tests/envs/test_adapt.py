@@ -227,3 +227,20 @@ def test_a_factory_that_does_not_make_an_environment_is_refused():
         make(lambda: 3, compose("small", {}))
     with pytest.raises(QuantailError, match="cannot be made"):
         make(lambda: 1 / 0, compose("small", {}))
+
+
+@pytest.mark.parametrize(("value", "refused"), [(255, False), (256, True), (-1, True), (0.5, True)])
+def test_values_that_do_not_fit_in_bytes_are_refused_and_not_wrapped(value, refused):
+    class Careless(gym.Env):
+        observation_space = gym.spaces.Box(0, 255, (84, 84), np.uint8)
+        action_space = gym.spaces.Discrete(2)
+
+        def reset(self, *, seed=None, options=None):
+            return np.full((84, 84), value), {}
+
+    env = Adapter(Careless(), 1, "careless")
+    if not refused:
+        assert (env.reset(seed=0)[0] == value).all()
+        return
+    with pytest.raises(QuantailError, match="its observation_space says uint8"):
+        env.reset(seed=0)

@@ -26,6 +26,7 @@ def test_with_bfloat16_products_targets_losses_and_weights_stay_float32_and_clos
         assert not torch.equal(*atoms)
 
 
+@pytest.mark.slow
 def test_compiled_updates_are_the_same_within_rounding():
     parts = {"double": True, "dueling": True, "noisy": True, "online_samples": 8}
     plain, compiled = learner(**parts), learner(**parts, compile=True)

@@ -56,7 +56,7 @@ class Written:
 
 
 @pytest.mark.parametrize("kind", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
-@settings(max_examples=100, deadline=None)
+@settings(max_examples=60, deadline=None)
 @given(
     envs=st.integers(1, 3),
     length=st.integers(8, 24),
