@@ -38,9 +38,7 @@ def run(words: list[str]) -> int:
     seconds, threads = _seconds(arguments.seconds), _threads(arguments.threads)
     path = Path(arguments.json) if arguments.json else None
     if path and (path.is_dir() or not path.parent.is_dir()):
-        raise QuantailError(
-            f"json takes the path of a file, in a folder that exists, not {str(path)!r}."
-        )
+        raise QuantailError(f"json takes a file in a folder that exists, not {str(path)!r}.")
     rows: list[Row] = []
     console = Console(soft_wrap=True, highlight=False)
     for row in run_benches(list(dict.fromkeys(arguments.bench)) or list(BENCHES), seconds, threads):
