@@ -4,7 +4,7 @@ from pathlib import Path
 
 from rich.console import Console
 
-from quantail.cli.parser import Parser
+from quantail.cli.parser import Parser, number, whole
 from quantail.errors import QuantailError, did_you_mean
 from quantail.files import write_json
 from quantail.training.progress import counted
@@ -35,7 +35,8 @@ def run(words: list[str]) -> int:
             raise QuantailError(
                 f"unknown bench {name!r}: it takes {', '.join(BENCHES)}.{did_you_mean(name, BENCHES)}"
             )
-    seconds, threads = _seconds(arguments.seconds), _threads(arguments.threads)
+    seconds = number("seconds", arguments.seconds, 3600)
+    threads = whole("threads", arguments.threads, 0)
     path = Path(arguments.json) if arguments.json else None
     if path and (path.is_dir() or not path.parent.is_dir()):
         raise QuantailError(f"json takes a file in a folder that exists, not {str(path)!r}.")
@@ -62,19 +63,3 @@ def _shown(milliseconds: float) -> str:
     if milliseconds >= 0.1:
         return f"{milliseconds:.3g} ms"
     return f"{1000 * milliseconds:.3g} µs"
-
-
-def _seconds(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 3600:
-        raise QuantailError(f"seconds takes a number from 0 to 3600, not {text!r}.")
-    return value
-
-
-def _threads(text: str) -> int:
-    if not text.isdigit() or int(text) > 1024:
-        raise QuantailError(f"threads takes a whole number from 0 to 1024, not {text!r}.")
-    return int(text)

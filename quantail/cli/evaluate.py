@@ -5,8 +5,7 @@ import json
 from rich.console import Console
 
 from quantail.acting.agent import Agent
-from quantail.cli.parser import Parser
-from quantail.errors import QuantailError
+from quantail.cli.parser import Parser, number, whole
 from quantail.evaluation import Evaluation, evaluate
 from quantail.training.progress import counted
 from quantail.training.train import load
@@ -28,8 +27,8 @@ def run(words: list[str]) -> int:
     parser.add_argument("--epsilon", metavar="E", help="chance of a random action [the run's own]")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     arguments = parser.parse(words)
-    episodes, seed = _whole("episodes", arguments.episodes, 1), _whole("seed", arguments.seed, 0)
-    epsilon = None if arguments.epsilon is None else _share("epsilon", arguments.epsilon)
+    episodes, seed = whole("episodes", arguments.episodes, 1), whole("seed", arguments.seed, 0)
+    epsilon = None if arguments.epsilon is None else number("epsilon", arguments.epsilon, 1)
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk)
     result = evaluate(agent, episodes=episodes, seed=seed, epsilon=epsilon)
     if arguments.json:
@@ -54,19 +53,3 @@ def _table(result: Evaluation, agent: Agent) -> str:
         f"  played by {agent.settings.agent}, checkpoint {agent.checkpoint:,}, under risk "
         f"{result.risk}, ε {result.epsilon:g}, seed {result.seed}"
     )
-
-
-def _whole(name: str, text: str, least: int) -> int:
-    if not text.isdigit() or int(text) < least:
-        raise QuantailError(f"{name} takes a whole number of at least {least}, not {text!r}.")
-    return int(text)
-
-
-def _share(name: str, text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= 1:
-        raise QuantailError(f"{name} takes a number from 0 to 1, not {text!r}.")
-    return value

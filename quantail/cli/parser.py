@@ -28,3 +28,21 @@ class Parser(argparse.ArgumentParser):
             guess = did_you_mean(word.partition("=")[0].lstrip("-"), known).replace("'", "'--", 1)
             raise QuantailError(f"unknown argument {word!r}.{guess} See `{self.prog} --help`.")
         return found
+
+
+def whole(name: str, text: str, least: int) -> int:
+    """A whole number of at least so much."""
+    if not text.isdigit() or int(text) < least:
+        raise QuantailError(f"{name} takes a whole number of at least {least}, not {text!r}.")
+    return int(text)
+
+
+def number(name: str, text: str, most: float) -> float:
+    """A number from 0 to so much."""
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 <= value <= most:
+        raise QuantailError(f"{name} takes a number from 0 to {most:g}, not {text!r}.")
+    return value

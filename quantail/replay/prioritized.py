@@ -27,7 +27,7 @@ class PrioritizedSampler:
     @staticmethod
     def bytes_needed(capacity: int) -> int:
         """What the tree takes for so many places, leaves and sums."""
-        return capacity * 8 * 128 // 127
+        return SumTree.bytes_needed(capacity)
 
     def draw(self, count: int, can_start: CanStart) -> tuple[Index, Index]:
         self._take_in(can_start)

@@ -18,10 +18,12 @@ class SumTree:
 
     def __init__(self, size: int) -> None:
         self.size = size
-        self.levels: list[Weights] = []  # leaves first, each padded to a multiple of FAN
-        while not self.levels or len(self.levels[-1]) > FAN:
-            self.levels.append(np.zeros(-(-size // FAN) * FAN))
-            size = len(self.levels[-1]) // FAN
+        self.levels: list[Weights] = [np.zeros(count) for count in _level_sizes(size)]
+
+    @staticmethod
+    def bytes_needed(size: int) -> int:
+        """What the tree takes for so many leaves."""
+        return 8 * sum(_level_sizes(size))
 
     @property
     def leaves(self) -> Weights:
@@ -63,3 +65,12 @@ class SumTree:
             sums = below.reshape(-1, FAN).sum(axis=1)
             assert (above[: len(sums)] == sums).all()
             assert not above[len(sums) :].any()
+
+
+def _level_sizes(size: int) -> list[int]:
+    """Nodes of each level, leaves first, each padded to a multiple of FAN."""
+    sizes: list[int] = []
+    while not sizes or sizes[-1] > FAN:
+        sizes.append(-(-size // FAN) * FAN)
+        size = sizes[-1] // FAN
+    return sizes
