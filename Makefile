@@ -17,8 +17,9 @@ lint: .venv/installed
 types: .venv/installed
 	$(BIN)/mypy
 
+# One process a core, each with one thread: tests are many and small.
 unit: .venv/installed
-	$(BIN)/pytest
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
 
 # Learning checks that take many minutes, and what needs a compiler.
 test-slow: .venv/installed
@@ -38,8 +39,9 @@ agents: .venv/installed
 lock:
 	rm -rf .venv && $(PYTHON) -m venv .venv
 	$(PIP) install torch==2.13.0 setuptools
-	$(PIP) install -e '.[dev]'
-	$(BIN)/pip freeze --all --exclude-editable | grep -v '^pip==' | sed 's/+cpu$$//' > requirements.lock
+	$(PIP) install -e '.[stats,play,wandb,dev]'
+	echo '# Written by `make lock`. pandas stays below 3: arch, which rliable imports, fails on pandas 3.' > requirements.lock
+	$(BIN)/pip freeze --all --exclude-editable | grep -v '^pip==' | sed 's/+cpu$$//' >> requirements.lock
 	touch .venv/installed
 
 clean:

@@ -162,16 +162,15 @@ NEEDS: dict[str, tuple[str, Changes]] = {
     "munchausen": (MUNCHAUSEN, {"n_step": 1}),
 }
 
-ATARI: Changes = {
+ALE: Changes = {
     "stack": 4,
     "max_episode_steps": 27_000,  # 108,000 frames
     "clip_rewards": 1.0,
     "action_repeat": 4,
-    "no_ops": 30,
-    "life_loss_ends": True,
     "evaluation_steps": 125_000,  # 500,000 frames
     "checkpoint_every": 25_000,
 }
+ATARI: Changes = {**ALE, "no_ops": 30, "life_loss_ends": True}
 FQF_ATARI: Changes = {"quantiles": 32}
 
 PRESETS: dict[str, Preset] = {
@@ -182,7 +181,7 @@ PRESETS: dict[str, Preset] = {
         heads={"fractions": FQF_ATARI},
     ),
     "atari-fast": Preset(
-        summary="the same with fewer, stratified levels: half the time an update, no more variance",
+        summary="as atari-paper, with fewer, stratified levels: half the time, no more variance",
         source=f"{NATURE}, as IQN uses it",
         settings=ATARI,
         heads={
@@ -196,6 +195,13 @@ PRESETS: dict[str, Preset] = {
                 "adam_epsilon": 0.01 / 32 * 24 / 64,
             },
         },
+        like="atari-paper",
+    ),
+    "atari-sticky": Preset(
+        summary="as atari-paper, with sticky actions and without no-ops and the signal of a lost life",
+        source=f"{NATURE}, as IQN uses it, with Machado et al. 2018, arXiv 1709.06009",
+        settings={**ALE, "sticky": 0.25},
+        heads={"fractions": FQF_ATARI},
         like="atari-paper",
     ),
     "minatar": Preset(

@@ -123,6 +123,7 @@ class Settings:
     log_every: int = _setting(10_000, "files", "from one row of metrics.csv to the next", unit="steps", least=1)
     checkpoint_every: int = _setting(50_000, "files", "from one checkpoint to the next", unit="steps", least=1)
     tensorboard: bool = _setting(False, "files", "write TensorBoard events too")
+    wandb: str = _setting("", "files", "project of Weights & Biases to write to, too; none if empty")
     # fmt: on
 
     def __post_init__(self) -> None:
@@ -312,3 +313,14 @@ def read_toml(path: Path) -> dict[str, Any]:
                 f"preset {path}: put settings at the top level, not in a table [{name}]."
             )
     return {name: coerce(name, value) for name, value in values.items()}
+
+
+def shown(value: Any) -> str:
+    """A setting's value as a person reads it."""
+    if isinstance(value, bool):
+        return "yes" if value else "no"
+    if isinstance(value, tuple):
+        return ",".join(map(str, value))
+    if isinstance(value, int):
+        return f"{value:,}"
+    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -2,6 +2,9 @@
 
 import pytest
 import torch
+from runs import QUICK, quick
+
+import quantail
 
 
 @pytest.fixture(autouse=True)
@@ -10,3 +13,21 @@ def _threads():
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
+
+
+@pytest.fixture(scope="session")
+def cartpoles(tmp_path_factory):
+    """Tiny runs: two seeds of IQN and one of DQN on CartPole."""
+    folder = tmp_path_factory.mktemp("runs")
+    for agent, seed in (("iqn", 0), ("iqn", 1), ("dqn", 0)):
+        settings = quick(agent) | {"seed": seed}
+        quantail.train("CartPole-v1", out=folder / f"{agent}-{seed}", steps=200, **settings)
+    return folder
+
+
+@pytest.fixture(scope="session")
+def breakout(tmp_path_factory):
+    """A tiny run of IQN on ALE Breakout."""
+    path = tmp_path_factory.mktemp("ale") / "breakout"
+    quantail.train("ALE/Breakout-v5", out=path, steps=200, **QUICK["ALE/Breakout-v5"])
+    return path

@@ -5,9 +5,8 @@ from pathlib import Path
 
 import pytest
 
-from quantail.cli.listing import shown
 from quantail.recipes import AGENTS, compose, sources
-from quantail.settings import ABOUT
+from quantail.settings import ABOUT, shown
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)

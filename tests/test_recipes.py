@@ -1,6 +1,7 @@
 import pytest
 
 from quantail.errors import QuantailError
+from quantail.evaluation.protocols import PROTOCOLS, own_protocol
 from quantail.recipes import AGENTS, PRESETS, compose, parts_of, sources
 from quantail.settings import Settings, to_toml
 
@@ -192,3 +193,10 @@ def test_the_fast_preset_differs_from_the_papers_in_the_levels_alone(agent):
     # The gradient of a loss that sums over N scales with N: so does epsilon, so that Adam moves alike.
     scale = fast["online_samples"] / paper["online_samples"]
     assert fast["adam_epsilon"] / paper["adam_epsilon"] == pytest.approx(scale)
+
+
+def test_the_sticky_preset_is_the_paper_s_but_for_its_environment_and_is_evaluated_under_sticky():
+    paper, sticky = (compose(preset, {}) for preset in ("atari-paper", "atari-sticky"))
+    differ = {name for name in vars(paper) if getattr(paper, name) != getattr(sticky, name)}
+    assert differ == {"sticky", "no_ops", "life_loss_ends"}
+    assert own_protocol(sticky).label == PROTOCOLS["sticky"].label

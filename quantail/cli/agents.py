@@ -1,9 +1,9 @@
 """quantail agents [NAME ...]"""
 
-from quantail.cli.listing import print_table, shown
+from quantail.cli.listing import print_table
 from quantail.cli.parser import Parser
 from quantail.recipes import AGENTS, PRESETS, compose, sources
-from quantail.settings import ABOUT, Settings
+from quantail.settings import ABOUT, Settings, shown
 
 
 def run(words: list[str]) -> int:

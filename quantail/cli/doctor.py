@@ -1,5 +1,7 @@
 """quantail doctor"""
 
+import importlib
+import os
 import platform
 import shutil
 import tempfile
@@ -13,6 +15,7 @@ from quantail.cli.parser import Parser
 
 def run(words: list[str]) -> int:
     Parser(prog="quantail doctor", description="Check that all that is needed is here.").parse(words)
+    os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     failed = 0
     console = Console()
     for name, check in CHECKS.items():
@@ -21,6 +24,13 @@ def run(words: list[str]) -> int:
         except Exception as error:
             failed += 1
             console.print(f"[red]missing[/] {name}: {type(error).__name__}: {error}")
+    for package, (module, extra, purpose) in OPTIONAL.items():
+        try:
+            importlib.import_module(module)
+            console.print(f"[green]ok[/]      {package}: {version(package)}, for {purpose}")
+        except Exception as error:
+            advice = f"for {purpose}: pip install 'quantail\\[{extra}]' ({error})"
+            console.print(f"[yellow]absent[/]  {package}, {advice}")
     return 1 if failed else 0
 
 
@@ -82,6 +92,12 @@ def _disk() -> str:
     with tempfile.NamedTemporaryFile(dir="."):
         return f"this folder can be written, {human_bytes(shutil.disk_usage('.').free)} free"
 
+
+OPTIONAL = {
+    "rliable": ("rliable.library", "stats", "intervals over seeds"),
+    "pygame": ("pygame", "play", "quantail play"),
+    "wandb": ("wandb", "wandb", "train --wandb"),
+}
 
 CHECKS: dict[str, Callable[[], str]] = {
     "python": platform.python_version,

@@ -6,8 +6,11 @@ from rich.console import Console
 
 from quantail.acting.agent import Agent
 from quantail.cli.parser import Parser, number, whole
+from quantail.cli.watching import told_on_the_terminal
 from quantail.evaluation import Evaluation, evaluate
+from quantail.evaluation.protocols import ABOUT
 from quantail.training.progress import counted
+from quantail.training.results import results_folder, save_result
 from quantail.training.train import load
 
 
@@ -15,22 +18,38 @@ def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail eval",
         description="Play whole episodes with the agent of a run and count the raw score. "
-        "The same seed plays the same episodes.",
+        "The same seed plays the same episodes. The result, with its protocol, is kept in RUN/results, "
+        "where `quantail scores` and `quantail report` find it. Protocols: "
+        + "; ".join(f"{name}, {about}" for name, about in ABOUT.items())
+        + ".",
     )
     parser.add_argument("run", metavar="RUN", help="folder of the run")
-    parser.add_argument("--episodes", default="30", metavar="N", help="how many [30]")
+    parser.add_argument(
+        "--protocol", default="own", metavar="NAME", help=f"{', '.join(ABOUT)} [own, 30 episodes]"
+    )
+    parser.add_argument("--episodes", metavar="N", help="how many [the protocol's own]")
+    parser.add_argument("--frames", metavar="F", help="whole episodes within so many frames instead")
+    parser.add_argument("--starts", metavar="FILE", help="recording to start from, for human-starts")
     parser.add_argument("--risk", help="risk measure, as cvar:0.1 [the run's own]")
     parser.add_argument(
         "--checkpoint", metavar="last|best|N", help="which weights [best, or last if none is best]"
     )
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episodes [1]")
-    parser.add_argument("--epsilon", metavar="E", help="chance of a random action [the run's own]")
+    parser.add_argument("--epsilon", metavar="E", help="chance of a random action [the protocol's own]")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     arguments = parser.parse(words)
-    episodes, seed = whole("episodes", arguments.episodes, 1), whole("seed", arguments.seed, 0)
-    epsilon = None if arguments.epsilon is None else number("epsilon", arguments.epsilon, 1)
+    asked = {
+        "protocol": arguments.protocol,
+        "episodes": _whole("episodes", arguments.episodes),
+        "frames": _whole("frames", arguments.frames),
+        "seed": whole("seed", arguments.seed, 0),
+        "epsilon": None if arguments.epsilon is None else number("epsilon", arguments.epsilon, 1),
+        "starts": arguments.starts,
+    }
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk)
-    result = evaluate(agent, episodes=episodes, seed=seed, epsilon=epsilon)
+    results_folder(arguments.run)  # before hours of play rather than after
+    with told_on_the_terminal() as watch:
+        result = evaluate(agent, watch=watch, **asked)
     if arguments.json:
         told = {"run": arguments.run, "agent": agent.settings.agent, "checkpoint": agent.checkpoint}
         print(json.dumps(result.to_dict() | told))
@@ -38,7 +57,14 @@ def run(words: list[str]) -> int:
         Console(soft_wrap=True).print(_table(result, agent), highlight=False, markup=False)
         if agent.settings.head == "expected" and arguments.risk:
             print(f"  {agent.settings.agent} knows the mean alone, so every risk plays the same")
+    kept = save_result(arguments.run, agent, result)
+    if not arguments.json:
+        print(f"  kept in {kept}")
     return 0
+
+
+def _whole(name: str, text: str | None) -> int | None:
+    return None if text is None else whole(name, text, 1)
 
 
 def _table(result: Evaluation, agent: Agent) -> str:
@@ -50,6 +76,7 @@ def _table(result: Evaluation, agent: Agent) -> str:
         f"highest {row['max']:g}; mean length {result.lengths.mean():.0f} steps\n"
         f"  risk of these returns: cvar:0.25 {result.value('cvar:0.25'):g}, "
         f"cvar:0.1 {result.value('cvar:0.1'):g}\n"
+        f"  protocol {result.protocol.describe()}\n"
         f"  played by {agent.settings.agent}, checkpoint {agent.checkpoint:,}, under risk "
-        f"{result.risk}, ε {result.epsilon:g}, seed {result.seed}"
+        f"{result.risk}, seed {result.seed}"
     )

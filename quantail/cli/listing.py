@@ -1,7 +1,6 @@
 """Plain tables on the terminal."""
 
 from collections.abc import Sequence
-from typing import Any
 
 from rich.console import Console
 from rich.table import Table
@@ -21,14 +20,3 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         console.print(table)
     for line in captured.get().splitlines():
         console.out(line.rstrip(), highlight=False)
-
-
-def shown(value: Any) -> str:
-    """A setting's value as a person reads it."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

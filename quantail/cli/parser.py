@@ -32,7 +32,7 @@ class Parser(argparse.ArgumentParser):
 
 def whole(name: str, text: str, least: int) -> int:
     """A whole number of at least so much."""
-    if not text.isdigit() or int(text) < least:
+    if not (text.isascii() and text.isdigit() and len(text) < 19) or int(text) < least:
         raise QuantailError(f"{name} takes a whole number of at least {least}, not {text!r}.")
     return int(text)
 

@@ -4,11 +4,10 @@ import argparse
 import sys
 from typing import Any
 
-from quantail.cli.listing import shown
 from quantail.cli.parser import Parser
 from quantail.envs import default_preset
 from quantail.recipes import PRESETS, compose, sources
-from quantail.settings import ABOUT, only_with, unit_and_source
+from quantail.settings import ABOUT, only_with, shown, unit_and_source
 from quantail.training.progress import reporter_for, told_how_to_resume
 from quantail.training.train import train
 

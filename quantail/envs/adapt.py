@@ -1,7 +1,7 @@
 """Any Gymnasium environment with discrete actions, made ready for an agent."""
 
 import traceback
-from collections.abc import Iterator
+from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -11,6 +11,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from quantail.envs.atari import AtariGame
 from quantail.errors import QuantailError
 from quantail.observations import ActionSpec, Layout, ObservationSpec
 
@@ -95,6 +96,21 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
             observation, info = self.env.reset(seed=seed, options=options)
         self._stack[:] = 0
         return self._push(observation), info
+
+    def reset_to(self, seed: int, actions: Sequence[int]) -> Array:
+        """Begin where these actions of a player lead from this seed; what is seen there.
+
+        A player of an ALE game acts at every frame, with any of the console's 18 actions. What a player
+        saw before is not in the stack.
+        """
+        if isinstance(self.unwrapped, AtariGame):
+            return self.reset(seed=seed, options={"actions": actions})[0]
+        with self._blamed("step"):
+            observation, _ = self.env.reset(seed=seed)
+            for action in actions:
+                observation, *_ = self.env.step(int(action))
+        self._stack[:] = 0
+        return self._push(observation)
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         with self._blamed("step"):

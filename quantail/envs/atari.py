@@ -1,5 +1,6 @@
 """ALE games under the protocol of the paper, on top of the raw emulator."""
 
+from collections.abc import Sequence
 from typing import Any
 
 import ale_py
@@ -21,7 +22,8 @@ class AtariGame(gym.Env[Frame, Any]):
 
     An action is held for `action_repeat` frames and the frame shown is the maximum of the last two.
     A game is a function of its seed and its actions: the emulator itself draws nothing, no-ops and
-    sticky actions are drawn here. `info["life_lost"]` says that a life was lost in the step.
+    sticky actions are drawn here. `info["life_lost"]` says that a life was lost in the step. Reset with
+    `options={"actions": [...]}`, a game begins after these of the console's 18 actions, a frame each.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
@@ -35,6 +37,7 @@ class AtariGame(gym.Env[Frame, Any]):
         sticky: float = 0.0,
         mode: int | None = None,
         difficulty: int | None = None,
+        all_actions: bool = False,
         render_mode: str | None = None,
     ) -> None:
         self.render_mode = render_mode
@@ -51,7 +54,7 @@ class AtariGame(gym.Env[Frame, Any]):
         if difficulty is not None:
             self.ale.setDifficulty(difficulty)
         self._switched_on = self.ale.cloneSystemState()
-        self.action_set = self.ale.getMinimalActionSet()
+        self.action_set = self.ale.getLegalActionSet() if all_actions else self.ale.getMinimalActionSet()
         self.action_space = spaces.Discrete(len(self.action_set))
         self.observation_space = spaces.Box(0, 255, (SIDE, SIDE), np.uint8)
         height, width = self.ale.getScreenDims()
@@ -64,13 +67,12 @@ class AtariGame(gym.Env[Frame, Any]):
         super().reset(seed=seed)
         self._new_game()
         self._last_action = ale_py.Action.NOOP
-        for _ in range(int(self.np_random.integers(self.no_ops + 1))):
-            self._emulate(ale_py.Action.NOOP)
-            if self.ale.game_over(with_truncation=False):
-                self._new_game()
-        self._screens[:] = 0
-        self.ale.getScreenGrayscale(self._screens[1])
-        return self._frame(), self._info(life_lost=False)
+        if options and "actions" in options:
+            frame = self.fast_forward(options["actions"])
+        else:
+            self._play_no_ops()
+            frame = self.fast_forward(())
+        return frame, self._info(life_lost=False)
 
     def step(self, action: int) -> tuple[Frame, float, bool, bool, dict[str, Any]]:
         lives, reward, over = self.ale.lives(), 0, False
@@ -86,8 +88,22 @@ class AtariGame(gym.Env[Frame, Any]):
         lost = over or self.ale.lives() < lives
         return self._frame(), float(reward), over, False, self._info(life_lost=lost)
 
+    def fast_forward(self, actions: Sequence[int]) -> Frame:
+        """Play some of the console's 18 actions, a frame each; what is seen then."""
+        for action in actions:
+            self.ale.act(ale_py.Action(action))
+        self._screens[:] = 0
+        self.ale.getScreenGrayscale(self._screens[1])
+        return self._frame()
+
     def render(self) -> NDArray[np.uint8]:
         return self.ale.getScreenRGB()
+
+    def _play_no_ops(self) -> None:
+        for _ in range(int(self.np_random.integers(self.no_ops + 1))):
+            self._emulate(ale_py.Action.NOOP)
+            if self.ale.game_over(with_truncation=False):
+                self._new_game()
 
     def _new_game(self) -> None:
         # Some games keep a trace of the last one over a mere reset; from the same state none can.

@@ -24,15 +24,22 @@ FUNCTION = "function "  # before the name of an environment that is not an id
 ATARI_ONLY = ("action_repeat", "no_ops", "sticky", "life_loss_ends")
 
 
-def make(source: EnvSource, settings: Settings | None = None, render_mode: str | None = None) -> Adapter:
+def make(
+    source: EnvSource,
+    settings: Settings | None = None,
+    render_mode: str | None = None,
+    *,
+    all_actions: bool = False,
+) -> Adapter:
     """The environment with all preprocessing that the settings, or else its preset, ask for.
 
-    What it gives is what `agent.act` takes, and it takes what `agent.act` gives.
+    What it gives is what `agent.act` takes, and it takes what `agent.act` gives. `all_actions` gives an
+    ALE game all 18 actions of the console.
     """
     settings = settings or compose(default_preset(source), {})
     name, kind = name_of(source), kind_of(source)
     if kind == "atari":
-        env = _make_atari(_find(str(source)), settings, render_mode)
+        env = _make_atari(str(source), settings, render_mode, all_actions)
     else:
         _refuse_atari_settings(name, settings)
         env = _make_any(source, name, settings, render_mode)
@@ -60,7 +67,8 @@ def kind_of(source: EnvSource) -> Kind:
 
 def default_preset(source: EnvSource) -> str:
     """The preset that fits an environment: by its family, else `small`."""
-    return {"atari": "atari-paper", "minatar": "minatar", "other": "small"}[kind_of(source)]
+    presets = {"atari": "atari-paper", "minatar": "minatar", "other": "small"}
+    return presets[kind_of(source)]
 
 
 def name_of(source: EnvSource) -> str:
@@ -124,15 +132,23 @@ def _import(module: str, name: str) -> None:
         ) from error
 
 
-def _make_atari(spec: EnvSpec, settings: Settings, render_mode: str | None) -> Env:
+def atari_game(source: EnvSource) -> tuple[str, dict[str, int | None]]:
+    """Which game of the ALE an id names, and its mode and difficulty where they are not the usual."""
+    options = _find(str(source)).kwargs
+    return options["game"], {name: options.get(name) for name in ("mode", "difficulty")}
+
+
+def _make_atari(source: str, settings: Settings, render_mode: str | None, all_actions: bool) -> Env:
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
+    game, options = atari_game(source)
     return AtariGame(
-        spec.kwargs["game"],
+        game,
         action_repeat=settings.action_repeat,
         no_ops=settings.no_ops,
         sticky=settings.sticky,
-        mode=spec.kwargs.get("mode"),
-        difficulty=spec.kwargs.get("difficulty"),
+        mode=options["mode"],
+        difficulty=options["difficulty"],
+        all_actions=all_actions,
         render_mode=render_mode,
     )
 

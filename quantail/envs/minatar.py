@@ -3,6 +3,7 @@
 from typing import Any
 
 import gymnasium as gym
+import numpy as np
 
 GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 
@@ -16,6 +17,13 @@ class MinAtarEpisode(gym.Wrapper[Any, Any, Any, Any]):
         answer = self.env.reset(seed=seed, options=options)
         self.unwrapped.game.last_action = 0  # type: ignore[attr-defined]
         return answer
+
+    def render(self) -> Any:
+        """Bytes, as Gymnasium has them; MinAtar itself gives numbers from 0 to 1."""
+        picture = self.env.render()
+        if isinstance(picture, np.ndarray) and picture.dtype.kind == "f":
+            return (picture * 255).round().astype(np.uint8)
+        return picture
 
 
 def register() -> None:

@@ -1,7 +1,8 @@
 """Playing whole episodes with an agent and counting the raw score."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -9,14 +10,24 @@ import torch
 from numpy.typing import NDArray
 
 from quantail.acting.agent import Agent, Risk
-from quantail.envs import EnvSource, make, specs_of
+from quantail.envs import EnvSource, kind_of, make, specs_of
 from quantail.envs.adapt import Adapter
 from quantail.envs.make import name_of, require_fresh
 from quantail.errors import QuantailError
+from quantail.evaluation.protocols import (
+    A_RECORDING,
+    LONGEST,
+    Protocol,
+    chance,
+    find_protocol,
+    whole_number,
+)
+from quantail.evaluation.starts import Recording, Start, draw_starts, read_recording
 from quantail.risk import Neutral, RiskMeasure, midpoints, parse_risk
 
 LANES = 8  # episodes under way at once
-LONGEST = 27_000  # steps after which an episode that does not end is cut
+
+Watch = Callable[[int, int], None]  # episodes finished and steps played so far
 
 
 @dataclass(frozen=True)
@@ -27,8 +38,12 @@ class Evaluation:
     lengths: NDArray[np.int64]  # in steps
     env: str
     risk: RiskMeasure  # of the policy that played
-    epsilon: float
+    protocol: Protocol
     seed: int
+
+    @property
+    def epsilon(self) -> float:
+        return self.protocol.epsilon
 
     @property
     def mean(self) -> float:
@@ -58,6 +73,7 @@ class Evaluation:
     def to_dict(self) -> dict[str, Any]:
         return {
             "env": self.env,
+            "protocol": self.protocol.to_dict(),
             "risk": str(self.risk),
             "epsilon": self.epsilon,
             "seed": self.seed,
@@ -79,41 +95,90 @@ def evaluate(
     agent: Agent,
     env: EnvSource | None = None,
     *,
-    episodes: int = 30,
+    protocol: str | Protocol = "own",
+    episodes: int | None = None,
+    frames: int | None = None,
     seed: int = 1,
     risk: Risk | None = None,
     epsilon: float | None = None,
+    starts: str | Path | Recording | None = None,
+    watch: Watch = lambda episodes, steps: None,
 ) -> Evaluation:
-    """Play whole episodes in `env` (the agent's own unless told); the same seed plays the same ones."""
+    """Play whole episodes in `env` (the agent's own unless told); the same seed plays the same ones.
+
+    `protocol` is "own" (30 episodes as in training), "no-op", "sticky", "human-starts" (which takes the
+    recording `starts`) or one of your own. `episodes` or `frames` change how long it looks; `epsilon`
+    changes the protocol, and its name tells. `watch` is called with the episodes and steps done so far.
+    """
     if not isinstance(agent, Agent):
         raise QuantailError("agent takes what quantail.load or quantail.train returns.")
-    if episodes < 1:
-        raise QuantailError(f"episodes takes a whole number of at least 1, not {episodes}.")
     source = agent.env if env is None else env
-    lanes = [make(source, agent.settings) for _ in range(min(LANES, episodes))]
+    seed = whole_number("seed", seed, 0)
+    chosen = protocol
+    if not isinstance(chosen, Protocol):
+        chosen = find_protocol(chosen, kind_of(source), agent.settings)
+        if protocol == "own":
+            chosen = replace(chosen, frames=0, episodes=30)
+    chosen = with_budget(chosen, episodes, frames)
+    if epsilon is not None:
+        chosen = chosen.changed(epsilon=chance("epsilon", epsilon))
+    drawn: Sequence[Start] = ()
+    if chosen.starts:
+        recording = _recording(starts)
+        recording.require_fit(source)
+        if chosen.starts not in (A_RECORDING, recording.told):
+            raise QuantailError(f"the protocol starts from {chosen.starts}, not from {recording.told}.")
+        chosen = replace(chosen, starts=recording.told, no_ops=0)
+        drawn = draw_starts(recording, chosen.episodes, seed, chosen.max_frames)
+    elif starts is not None:
+        raise QuantailError(f"starts is for protocol human-starts, not {chosen.name}.")
+    settings = chosen.adapt(agent.settings)
+    count = LANES if chosen.frames else min(LANES, chosen.episodes)
+    lanes = [make(source, settings) for _ in range(count)]
     require_fresh(source)
     try:
-        return play_episodes(agent, lanes, seed=seed, episodes=episodes, risk=risk, epsilon=epsilon)
+        return play_episodes(agent, lanes, chosen, seed=seed, risk=risk, starts=drawn, watch=watch)
     finally:
         for lane in lanes:
             lane.close()
 
 
+def with_budget(protocol: Protocol, episodes: int | None, frames: int | None) -> Protocol:
+    """The protocol with as many episodes, or the whole ones within as many frames."""
+    if episodes is not None and frames is not None:
+        raise QuantailError("an evaluation takes episodes or frames, not both.")
+    if frames is not None:
+        if protocol.starts:
+            raise QuantailError("human-starts takes episodes, one from each start, not frames.")
+        return replace(protocol, frames=max(whole_number("frames", frames, 1), protocol.action_repeat))
+    if episodes is None:
+        return protocol
+    return replace(protocol, frames=0, episodes=whole_number("episodes", episodes, 1))
+
+
+def _recording(starts: str | Path | Recording | None) -> Recording:
+    if starts is None:
+        raise QuantailError(
+            "human-starts takes a recording, with starts or --starts FILE: `quantail play` makes one."
+        )
+    return starts if isinstance(starts, Recording) else read_recording(starts)
+
+
 def play_episodes(
     agent: Agent,
     lanes: Sequence[Adapter],
+    protocol: Protocol,
     *,
     seed: int,
-    episodes: int = 0,
-    steps: int = 0,
     risk: Risk | None = None,
-    epsilon: float | None = None,
+    starts: Sequence[Start] = (),
     stop: Callable[[], bool] = lambda: False,
+    watch: Watch = lambda episodes, steps: None,
 ) -> Evaluation:
-    """Play `episodes` episodes, or the whole episodes that fit into `steps` steps one after another.
+    """Play the protocol's episodes, or the whole ones that fit into its frames one after another.
 
     Episode i depends on the seed and i alone, not on how many lanes there are. One that would never
-    end is cut after 27,000 steps.
+    end is cut after 27,000 steps, unless the protocol says when.
     """
     observation, actions = specs_of(lanes[0])
     if (observation, actions.count) != (agent.observation, agent.actions.count):
@@ -123,13 +188,15 @@ def play_episodes(
             f"({observation.shape}, {actions.count} actions) does not match."
         )
     measure = agent.risk if risk is None else parse_risk(risk)
-    epsilon = agent.settings.evaluation_epsilon if epsilon is None else epsilon
-    if not 0 <= epsilon <= 1:
-        raise QuantailError(f"epsilon takes a number from 0 to 1, not {epsilon}.")
+    epsilon, episodes, steps = protocol.epsilon, protocol.episodes, protocol.budget_steps
     finished: dict[int, _Play] = {}
     lanes = lanes if steps else lanes[:episodes]
-    playing = [_Play(index, seed, lane) for index, lane in enumerate(lanes)]
-    following = len(lanes)
+
+    def begin(index: int, lane: Adapter) -> _Play:
+        return _Play(index, seed, lane, protocol, starts[index] if starts else None)
+
+    playing = [begin(index, lane) for index, lane in enumerate(lanes)]
+    following, played = len(lanes), 0
     while not _complete(finished, episodes, steps):
         if stop():
             raise EvaluationStopped
@@ -147,8 +214,10 @@ def play_episodes(
                 continue
             finished[play.index] = play
             if steps or following < episodes:
-                still.append(_Play(following, seed, play.lane))
+                still.append(begin(following, play.lane))
                 following += 1
+        played += len(playing)
+        watch(len(finished), played)
         playing = still
     counted = [finished[index] for index in range(_count(finished, episodes, steps))]
     return Evaluation(
@@ -156,7 +225,7 @@ def play_episodes(
         lengths=np.array([play.length for play in counted]),
         env=lanes[0].name,
         risk=measure,
-        epsilon=epsilon,
+        protocol=protocol,
         seed=seed,
     )
 
@@ -172,21 +241,31 @@ class _Play:
     index: int
     seed: int
     lane: Adapter
+    protocol: Protocol
+    start: Start | None
     score: float = 0.0
     length: int = 0
     over: bool = False
     generator: np.random.Generator = field(init=False)
     observation: Any = field(init=False)
+    longest: int = field(init=False)
 
     def __post_init__(self) -> None:
         self.generator = np.random.default_rng([self.seed, self.index])
-        self.observation, _ = self.lane.reset(seed=int(self.generator.integers(2**31)))
+        seed, before = int(self.generator.integers(2**31)), 0
+        if self.start is None:
+            self.observation, _ = self.lane.reset(seed=seed)
+        else:
+            self.observation = self.lane.reset_to(self.start.seed, self.start.actions)
+            before = len(self.start.actions)  # they count: the limit is that of the whole game
+        left = (self.protocol.max_frames - before) // self.protocol.action_repeat
+        self.longest = left if self.protocol.max_frames else LONGEST
 
     def step(self, action: int) -> None:
         self.observation, reward, terminated, truncated, _ = self.lane.step(action)
         self.score += reward
         self.length += 1
-        self.over = terminated or truncated or self.length >= LONGEST
+        self.over = terminated or truncated or self.length >= self.longest
 
 
 def _complete(finished: dict[int, _Play], episodes: int, steps: int) -> bool:

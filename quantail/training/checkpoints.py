@@ -99,6 +99,12 @@ class Checkpoints:
     def forget_best(self) -> None:
         (self.folder / "best").unlink(missing_ok=True)
 
+    def best_steps(self) -> int:
+        """The step of the best checkpoint; 0 where none is."""
+        path = self.folder / "best"
+        name = path.read_text(encoding="utf-8").strip() if path.exists() else ""
+        return int(name) if name.isdigit() else 0
+
     def names(self) -> list[str]:
         """All checkpoints, oldest first."""
         return sorted(path.name for path in self.folder.glob("[0-9]*") if path.is_dir())

@@ -215,6 +215,7 @@ def summary_lines(s: Summary) -> list[str]:
     if s.stopped_by:
         lines.append(f"  quantail resume {s.run}")
     else:
+        lines.append(f"  quantail report {s.run}")
         lines.append(f"  quantail eval {s.run} --episodes 100")
         other = "neutral" if s.risk != "neutral" else "cvar:0.25"
         if s.head != "expected":

@@ -21,6 +21,7 @@ except ImportError:  # not on Windows
 
 from quantail.envs.make import FUNCTION
 from quantail.errors import QuantailError
+from quantail.evaluation.protocols import own_protocol
 from quantail.files import read_json, write_json
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.settings import DEFAULTS, Settings
@@ -48,7 +49,8 @@ class RunFolder:
         self.path = Path(path)
         self.checkpoints = self.path / "checkpoints"
         self.replay = self.path / "replay"
-        self.tensorboard = self.path / "tensorboard"
+        self.results = self.path / "results"
+        self.report = self.path / "report"
 
     def table(self, name: str) -> Path:
         return self.path / f"{name}.csv"
@@ -77,6 +79,7 @@ class RunFolder:
                 "agent": info.settings.agent,
                 "preset": info.preset,
                 "settings": info.settings.to_dict(),
+                "protocol": own_protocol(info.settings).to_dict(),
                 "observation": info.observation.to_dict(),
                 "actions": asdict(info.actions),
                 "threads": info.threads,

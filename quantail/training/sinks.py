@@ -1,10 +1,44 @@
 """Other places where metrics may go."""
 
+import hashlib
 import math
 from collections.abc import Mapping
 from functools import partial
 from pathlib import Path
-from typing import Any
+from typing import Any, Protocol
+
+from quantail.errors import QuantailError
+from quantail.files import read_json
+from quantail.settings import Settings
+
+
+class Sink(Protocol):
+    """A place that takes named numbers as a run goes on."""
+
+    def purge(self, steps: int) -> None:
+        """Hide what was written after this step by a session that was killed."""
+
+    def add(self, steps: int, group: str, values: Mapping[str, Any]) -> None: ...
+
+    def close(self) -> None: ...
+
+
+def open_sinks(settings: Settings, run: Path) -> list[Sink]:
+    """The places that a run's settings ask for."""
+    sinks: list[Sink] = []
+    if settings.tensorboard:
+        sinks.append(TensorBoard(run / "tensorboard"))
+    if settings.wandb:
+        sinks.append(WeightsAndBiases(settings, run))
+    return sinks
+
+
+def _numbers(group: str, values: Mapping[str, Any]) -> dict[str, float]:
+    return {
+        f"{group}/{name}": float(value)
+        for name, value in values.items()
+        if name != "steps" and not math.isnan(value)
+    }
 
 
 class TensorBoard:
@@ -24,10 +58,50 @@ class TensorBoard:
     def add(self, steps: int, group: str, values: Mapping[str, Any]) -> None:
         if self._writer is None:
             self._writer = self._make(purge_step=self._purge)
-        for name, value in values.items():
-            if name != "steps" and not math.isnan(value):
-                self._writer.add_scalar(f"{group}/{name}", value, steps)
+        for name, value in _numbers(group, values).items():
+            self._writer.add_scalar(name, value, steps)
 
     def close(self) -> None:
         if self._writer is not None:
             self._writer.close()
+
+
+class WeightsAndBiases:
+    """A run of Weights & Biases, which goes on when ours is resumed; its own settings are in WANDB_*.
+
+    What a killed session sent after its last checkpoint cannot be taken back and is sent again.
+    """
+
+    def __init__(self, settings: Settings, run: Path) -> None:
+        try:
+            import wandb
+        except ImportError as error:
+            raise QuantailError(
+                f"wandb is not installed: pip install 'quantail[wandb]' ({error})."
+            ) from error
+        begun = f"{run.name} {read_json(run / 'run.json')['created']}"
+        try:
+            self._run: Any = wandb.init(
+                project=settings.wandb,
+                name=run.name,
+                id=hashlib.sha256(begun.encode()).hexdigest()[:16],
+                resume="allow",
+                dir=str(run),
+                config=settings.to_dict(),
+                settings=wandb.Settings(silent=True, console="off"),
+            )
+        except Exception as error:
+            raise QuantailError(
+                f"wandb {settings.wandb} cannot be opened: {str(error).rstrip('.')}; or set "
+                "WANDB_MODE=offline to write it to the run's folder alone."
+            ) from error
+        self._run.define_metric("*", step_metric="steps")
+
+    def purge(self, steps: int) -> None:
+        pass
+
+    def add(self, steps: int, group: str, values: Mapping[str, Any]) -> None:
+        self._run.log({"steps": steps} | _numbers(group, values))
+
+    def close(self) -> None:
+        self._run.finish()

@@ -26,6 +26,7 @@ EVALUATIONS = (
     "steps",
     "frames",
     "policy",
+    "protocol",
     "risk",
     "epsilon",
     "seed",
@@ -46,9 +47,10 @@ class Table:
 
     def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
         self.path = path
-        self.columns = columns
         if not path.exists() or path.stat().st_size == 0:
             path.write_text(",".join(columns) + "\n", encoding="utf-8")
+        with path.open(encoding="utf-8") as file:
+            self.columns = next(csv.reader(file))  # an older run goes on with the columns that it has
 
     def add(self, row: Mapping[str, Any]) -> None:
         text = io.StringIO()

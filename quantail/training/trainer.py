@@ -13,7 +13,8 @@ from quantail.acting.agent import Agent
 from quantail.acting.schedules import linear
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter, newest_frame
-from quantail.evaluation.evaluate import LANES, LONGEST, EvaluationStopped, play_episodes
+from quantail.evaluation.evaluate import LANES, EvaluationStopped, play_episodes
+from quantail.evaluation.protocols import LONGEST, own_protocol
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
@@ -26,7 +27,7 @@ from quantail.training.reporter import Reporter, Status, Summary
 from quantail.training.run_folder import RunFolder, RunInfo
 from quantail.training.scores import Scores
 from quantail.training.signals import StopSignals
-from quantail.training.sinks import TensorBoard
+from quantail.training.sinks import open_sinks
 from quantail.training.support import SupportWatch
 
 RECENT = 100  # episodes in the running mean
@@ -47,6 +48,7 @@ class Trainer:
         s = info.settings
         self.folder, self.info, self.settings, self.reporter = folder, info, s, reporter
         self.source, self.risk, self.device = source, risk, device
+        self.protocol = own_protocol(s)
         self.generators = {name: seeds.generator(s.seed, name) for name in seeds.GENERATORS}
         network = build_network(
             s, info.observation, info.actions.count, seeds.derived_seed(s.seed, "weights")
@@ -88,7 +90,7 @@ class Trainer:
             "episodes": tables.Table(folder.table("episodes"), tables.EPISODES),
             "evaluations": tables.Table(folder.table("evaluations"), tables.EVALUATIONS),
         }
-        self.tensorboard = TensorBoard(folder.tensorboard) if s.tensorboard else None
+        self.sinks = open_sinks(s, folder.path)
         self.support = SupportWatch(s.value_min, s.value_max) if s.head == "categorical" else None
         self.clock = Clock()
         self._lanes: list[Adapter] = []
@@ -256,8 +258,8 @@ class Trainer:
             }
         )
         self._logged_seconds = seconds
-        if self.tensorboard:
-            self.tensorboard.add(steps, "training", metrics)
+        for sink in self.sinks:
+            sink.add(steps, "training", metrics)
         self.done_at["log"] = steps
 
     def _watch_memory(self) -> None:
@@ -284,24 +286,27 @@ class Trainer:
                 result = play_episodes(
                     self.agent,
                     self._lanes,
+                    self.protocol if self.steps else self.protocol.changed(epsilon=1.0),
                     seed=seeds.derived_seed(s.seed, f"evaluation {self.steps}"),
-                    episodes=s.evaluation_episodes,
-                    steps=s.evaluation_steps,
-                    epsilon=None if self.steps else 1.0,
                     stop=lambda: bool(self.signals.name),
                 )
             except EvaluationStopped:
                 return False  # done_at is as before, so that a resumed run evaluates here
         row = result.to_dict()
-        frames = self.steps * s.action_repeat
-        self.tables["evaluations"].add({**row, "steps": self.steps, "frames": frames, "policy": policy})
-        if self.tensorboard:
-            shown = {key: row[key] for key in ("mean", "value", "min", "median", "max")}
-            self.tensorboard.add(self.steps, "evaluation", shown)
+        told = {
+            "steps": self.steps,
+            "frames": self.steps * s.action_repeat,
+            "policy": policy,
+            "protocol": result.protocol.label,
+        }
+        self.tables["evaluations"].add(row | told)
+        shown = {key: row[key] for key in ("mean", "value", "min", "median", "max")}
+        for sink in self.sinks:
+            sink.add(self.steps, "evaluation", shown)
         self.done_at["evaluation"] = self.steps
         best = self.scores.take(self.steps, result)
         self.reporter.evaluated(self.steps, policy, result, best)
-        if result.lengths.max() >= LONGEST:
+        if not s.max_episode_steps and result.lengths.max() >= LONGEST:
             self.reporter.warned(
                 f"an episode of the evaluation was cut after {LONGEST:,} steps: "
                 "set max_episode_steps if episodes of this environment need not end."
@@ -311,8 +316,8 @@ class Trainer:
     def _finish(self) -> None:
         if self.done_at["checkpoint"] < self.steps or self._saved != self.done_at:
             self.save()
-        if self.tensorboard:
-            self.tensorboard.close()
+        for sink in self.sinks:
+            sink.close()
         self.reporter.finished(
             Summary(
                 run=self.folder.path,
@@ -380,8 +385,8 @@ class Trainer:
         seeds.restore(self.generators, state["generators"])
         self._restore_episodes(state["playing"], checkpoint.arrays("actor")["observations"])
         self._restore_best()
-        if self.tensorboard:
-            self.tensorboard.purge(self.steps)
+        for sink in self.sinks:
+            sink.purge(self.steps)
         # Last, so that a checkpoint which cannot be restored costs nothing.
         for name, table in self.tables.items():
             if not table.cut(state["tables"][name]):

@@ -1,5 +1,6 @@
-"""Viewing: figures of a run."""
+"""Viewing: figures of runs, reports, and the window in which a person plays."""
 
 from quantail.viewing.overview import draw_overview
+from quantail.viewing.report import write_report
 
-__all__ = ["draw_overview"]
+__all__ = ["draw_overview", "write_report"]

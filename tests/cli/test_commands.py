@@ -48,7 +48,7 @@ def test_eval_prints_a_score_or_json_and_repeats_itself(trained, capsys):
         answers.append(json.loads(capsys.readouterr().out))
     assert answers[0] == answers[1]
     assert answers[0]["risk"] == "cvar:0.1"
-    assert answers[0]["checkpoint"] == 120
+    assert answers[0]["checkpoint"] == 110
     assert len(answers[0]["returns"]) == 5
 
 
@@ -98,8 +98,15 @@ def test_lists_name_what_there_is(capsys):
 def test_doctor_finds_all_that_is_needed(capsys):
     assert command("doctor") == 0
     said = capsys.readouterr().out
-    assert said.count("ok ") == 8
+    assert said.count("ok ") == 11
     assert "missing" not in said
+
+
+def test_doctor_tells_what_an_absent_package_is_for_and_is_content_without_it(capsys, monkeypatch):
+    monkeypatch.setitem(sys.modules, "pygame", None)  # as if it were not installed
+    assert command("doctor") == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "absent pygame, for quantail play: pip install 'quantail[play]'" in said
 
 
 @pytest.mark.parametrize(

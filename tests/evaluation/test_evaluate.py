@@ -1,3 +1,5 @@
+from dataclasses import replace
+
 import gymnasium as gym
 import numpy as np
 import pytest
@@ -8,10 +10,13 @@ from quantail.acting.agent import Agent
 from quantail.envs import make, specs_of
 from quantail.errors import QuantailError
 from quantail.evaluation import Evaluation, evaluate, play_episodes
+from quantail.evaluation.protocols import Protocol
 from quantail.networks import build_network
 from quantail.observations import ActionSpec
 from quantail.recipes import compose
 from quantail.risk import CVaR, Neutral
+
+RANDOM = Protocol("random", epsilon=1.0, episodes=10)
 
 
 def agent(env="CartPole-v1", preset="small", **changes):
@@ -34,8 +39,8 @@ def test_the_same_seed_plays_the_same_episodes_and_another_seed_others():
 def test_an_episode_does_not_depend_on_how_many_are_played_at_once(lanes):
     mine = agent("MinAtar/Breakout-v1", "minatar")
     envs = [make("MinAtar/Breakout-v1", mine.settings) for _ in range(lanes)]
-    result = play_episodes(mine, envs, seed=3, episodes=10, epsilon=1.0)
-    alone = play_episodes(mine, envs[:1], seed=3, episodes=10, epsilon=1.0)
+    result = play_episodes(mine, envs, RANDOM, seed=3)
+    alone = play_episodes(mine, envs[:1], RANDOM, seed=3)
     assert result.returns.tolist() == alone.returns.tolist()
     assert result.lengths.tolist() == alone.lengths.tolist()
 
@@ -44,8 +49,8 @@ def test_an_episode_does_not_depend_on_how_many_are_played_at_once(lanes):
 def test_a_budget_of_steps_counts_the_whole_episodes_that_fit_in_order(lanes):
     mine = agent("MinAtar/Breakout-v1", "minatar")
     envs = [make("MinAtar/Breakout-v1", mine.settings) for _ in range(lanes)]
-    many = play_episodes(mine, envs, seed=3, episodes=60, epsilon=1.0)
-    result = play_episodes(mine, envs, seed=3, steps=200, epsilon=1.0)
+    many = play_episodes(mine, envs, replace(RANDOM, episodes=60), seed=3)
+    result = play_episodes(mine, envs, replace(RANDOM, frames=200), seed=3)
     fit = int((np.cumsum(many.lengths) <= 200).sum())
     assert 3 < fit < 60
     assert result.lengths.tolist() == many.lengths[:fit].tolist()
@@ -77,7 +82,7 @@ def test_the_risk_of_an_evaluation_is_the_one_asked_for():
 
 def test_returns_are_valued_by_a_measure_as_their_empirical_law_is():
     returns = np.random.default_rng(0).permutation(np.arange(40.0))
-    result = Evaluation(returns, np.ones(40, int), "X-v0", CVaR(0.1), 0.0, 0)
+    result = Evaluation(returns, np.ones(40, int), "X-v0", CVaR(0.1), RANDOM, 0)
     assert result.value() == pytest.approx((0 + 1 + 2 + 3) / 4)
     assert result.value("neutral") == result.mean == 19.5
     assert result.value("cvar:1") == pytest.approx(19.5)
@@ -109,17 +114,18 @@ def test_actions_that_do_not_start_at_zero_reach_the_environment_as_its_own():
     assert shifted.returns.tolist() == evaluate(agent(), episodes=4, epsilon=0.2).returns.tolist()
 
 
+class Endless(gym.Env):
+    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
+    action_space = gym.spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        return np.zeros(1, np.float32), 1.0, False, False, {}
+
+
 def test_an_episode_that_would_never_end_is_cut():
-    class Endless(gym.Env):
-        observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
-        action_space = gym.spaces.Discrete(2)
-
-        def reset(self, *, seed=None, options=None):
-            return np.zeros(1, np.float32), {}
-
-        def step(self, action):
-            return np.zeros(1, np.float32), 1.0, False, False, {}
-
     assert evaluate(agent(Endless), Endless, episodes=1, epsilon=1.0).lengths.tolist() == [27_000]
 
 
@@ -130,3 +136,61 @@ def test_a_result_tells_its_own_figures():
     assert told["mean"] == pytest.approx(np.mean(told["returns"]))
     assert told["std"] == pytest.approx(np.std(told["returns"], ddof=1))
     assert told["min"] <= told["q25"] <= told["median"] <= told["q75"] <= told["max"]
+
+
+def test_the_default_is_thirty_episodes_under_the_run_s_own_protocol():
+    mine = agent(evaluation_steps=10, evaluation_epsilon=1.0)
+    result = evaluate(mine)
+    assert len(result.returns) == 30
+    assert (result.protocol.name, result.protocol.epsilon) == ("own", 1.0)
+
+
+def test_a_budget_that_just_fits_counts_the_episode_and_a_smaller_one_does_not():
+    first, second = evaluate(agent(), episodes=2, epsilon=1.0).lengths.tolist()
+    assert evaluate(agent(), frames=first + second, epsilon=1.0).lengths.tolist() == [first, second]
+    assert evaluate(agent(), frames=first + second - 1, epsilon=1.0).lengths.tolist() == [first]
+    assert evaluate(agent(), frames=1, epsilon=1.0).lengths.tolist() == [first]  # at least one
+
+
+def test_a_budget_of_frames_below_one_action_is_one_action():
+    mine = agent("ALE/Breakout-v5", "atari-paper", max_episode_steps=3, policy_samples=2, head_size=16)
+    assert evaluate(mine, frames=1).lengths.tolist() == [3]
+    result = evaluate(mine, frames=6 * 4)  # two games of three actions of four frames
+    assert result.lengths.tolist() == [3, 3]
+
+
+def test_a_limit_that_the_protocol_states_is_kept_and_one_that_it_lacks_is_27000_steps():
+    mine = agent(Endless, max_episode_steps=27_100)
+    assert evaluate(mine, Endless, episodes=1, epsilon=1.0).lengths.tolist() == [27_100]
+    assert "cut at 27,000 steps" in Protocol("mine").describe()
+
+
+@pytest.mark.parametrize(
+    ("asked", "said"),
+    [
+        ({"episodes": 2.5}, "episodes takes a whole number of at least 1, not 2.5"),
+        ({"episodes": "2"}, "episodes takes a whole number"),
+        ({"frames": 10.5}, "frames takes a whole number"),
+        ({"episodes": 1, "frames": 1}, "episodes or frames, not both"),
+        ({"epsilon": "0.1"}, "epsilon takes a number from 0 to 1"),
+        ({"seed": -1}, "seed takes a whole number of at least 0"),
+        ({"seed": None}, "seed takes a whole number"),
+        ({"protocol": None}, "unknown protocol None"),
+        ({"protocol": "no-op"}, "is for ALE games"),
+    ],
+)
+def test_a_question_that_cannot_be_answered_gets_one_sentence(asked, said):
+    with pytest.raises(QuantailError, match=said):
+        evaluate(agent(), **{"episodes": 1} | asked if "frames" not in asked else asked)
+
+
+def test_numpy_s_numbers_are_numbers():
+    asked = {"episodes": np.int64(2), "epsilon": np.float32(0.5), "seed": np.int32(3)}
+    assert len(evaluate(agent(), **asked).returns) == 2
+
+
+def test_what_is_played_is_told_as_it_goes():
+    seen = []
+    result = evaluate(agent(), episodes=3, watch=lambda episodes, steps: seen.append((episodes, steps)))
+    assert seen[-1] == (3, result.lengths.sum())
+    assert sorted(seen) == seen

@@ -1,0 +1,16 @@
+"""What actions are called."""
+
+from quantail.envs.adapt import Adapter
+from quantail.envs.atari import AtariGame
+
+MINATAR = {"n": "nothing", "l": "left", "u": "up", "r": "right", "d": "down", "f": "fire"}
+
+
+def action_names(env: Adapter) -> list[str]:
+    """A name for each action: the environment's own where it tells, else its number."""
+    base = env.unwrapped
+    if isinstance(base, AtariGame):
+        return [action.name.lower() for action in base.action_set]
+    if hasattr(base, "game") and hasattr(base, "action_set"):  # MinAtar
+        return [MINATAR["nlurdf"[number]] for number in base.action_set]
+    return [f"action {number + env.actions.start}" for number in range(env.actions.count)]

@@ -1,0 +1,60 @@
+"""The 57 games of the ALE that have human scores, and what their names are."""
+
+import csv
+import re
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import cache
+from pathlib import Path
+
+REFERENCE = Path(__file__).parent / "reference"
+VIDEO_PINBALL = "video_pinball"
+
+
+@dataclass(frozen=True)
+class Baseline:
+    """What a random player and a person score in a game."""
+
+    random: float
+    human: float
+
+    def normalise(self, score: float) -> float:
+        """0 is random play, 1 a person's."""
+        return (score - self.random) / (self.human - self.random)
+
+
+@cache
+def baselines(human_starts: bool = False) -> dict[str, Baseline]:
+    """The 57 games' random and human scores, from no-op starts or from human starts."""
+    suffix = "_human_starts" if human_starts else ""
+    return {
+        row["game"]: Baseline(float(row[f"random{suffix}"]), float(row[f"human{suffix}"]))
+        for row in read_reference("games")
+    }
+
+
+def read_reference(name: str) -> Iterator[dict[str, str]]:
+    """The rows of a table in reference/."""
+    with (REFERENCE / f"{name}.csv").open(encoding="utf-8", newline="") as file:
+        yield from csv.DictReader(file)
+
+
+@cache
+def game_of(name: str) -> str:
+    """One spelling of a game, by any of its names: ALE/MsPacman-v5, Ms. Pacman, ms_pacman."""
+    plain = re.sub(r"-v\d+$", "", name.strip()).removesuffix("NoFrameskip")
+    family, _, last = plain.rpartition("/")
+    known = {_letters(game): game for game in baselines()}
+    if family in ("", "ALE") and _letters(last) in known:
+        return known[_letters(last)]
+    spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|[ .]+", "_", last).lower()
+    return f"{family.lower()}/{spaced}" if family not in ("", "ALE") else spaced
+
+
+def title_of(game: str) -> str:
+    """A game's name for people."""
+    return game.rpartition("/")[2].replace("_", " ").title()
+
+
+def _letters(name: str) -> str:
+    return re.sub(r"[^a-z0-9]", "", name.lower())

@@ -1,0 +1,75 @@
+"""Intervals and performance profiles over games and seeds, by rliable's stratified bootstrap."""
+
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
+from types import ModuleType
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quantail.errors import QuantailError
+from quantail.evaluation.scores import AGGREGATES, Matrix
+
+REPEATS = 2_000
+CONFIDENCE = 0.95
+
+
+def aggregate_intervals(scores: Matrix) -> dict[str, tuple[float, float]]:
+    """For each aggregate, the interval from resampling the seeds of every game."""
+
+    def all_at_once(sample: Matrix) -> Matrix:
+        return np.array([aggregate(sample) for aggregate in AGGREGATES.values()])
+
+    low, high = _intervals(scores, all_at_once)
+    return {name: (float(low[i]), float(high[i])) for i, name in enumerate(AGGREGATES)}
+
+
+def mean_intervals(scores: Matrix) -> Matrix:
+    """The interval of the mean over seeds at each of several points: [2, points] of [seeds, points]."""
+    return _intervals(scores, lambda sample: sample.mean(axis=0))
+
+
+def performance_profiles(
+    scores: Mapping[str, Matrix], taus: NDArray[np.float64]
+) -> dict[str, tuple[Matrix, Matrix | None]]:
+    """For each agent, the share of runs that score above each τ, and its interval where seeds allow."""
+    profiles: dict[str, tuple[Matrix, Matrix | None]] = {}
+    for agent, matrix in scores.items():
+        if len(matrix) < 2:
+            profiles[agent] = (np.array([(matrix > tau).mean() for tau in taus]), None)
+            continue
+        with _rliable() as library:
+            found = library.create_performance_profile({agent: matrix}, taus, reps=REPEATS)
+        profiles[agent] = (found[0][agent], found[1][agent])
+    return profiles
+
+
+def _intervals(scores: Matrix, statistic: object) -> Matrix:
+    if len(scores) < 2:
+        raise QuantailError("an interval over seeds needs two or more of them, and there is one.")
+    with _rliable() as library:
+        _, intervals = library.get_interval_estimates(
+            {"agent": scores}, statistic, reps=REPEATS, confidence_interval_size=CONFIDENCE
+        )
+    result: Matrix = intervals["agent"]
+    return result
+
+
+@contextmanager
+def _rliable() -> Iterator[ModuleType]:
+    """The library, drawing the same samples each time.
+
+    It resamples by numpy's global generator, whatever random_state it is given, so that one is lent.
+    """
+    try:
+        from rliable import library
+    except ImportError as error:
+        raise QuantailError(
+            f"intervals need rliable: pip install 'quantail[stats]' ({error})."
+        ) from error
+    state = np.random.get_state()
+    np.random.seed(0)
+    try:
+        yield library
+    finally:
+        np.random.set_state(state)

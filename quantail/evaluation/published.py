@@ -1,0 +1,167 @@
+"""Published figures, each with its source and protocol. What they are is told in reference/README.md."""
+
+from collections.abc import Iterable
+from dataclasses import dataclass
+from functools import cache
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quantail.evaluation.games import read_reference
+from quantail.evaluation.scores import normalise
+
+Array = NDArray[np.float64]
+
+
+@dataclass(frozen=True)
+class Source:
+    """Where figures come from, and under what conditions they were made."""
+
+    name: str
+    protocol: str
+    measured: str
+    seeds: str
+    title: str
+    origin: str
+
+
+@dataclass(frozen=True)
+class Curve:
+    """A published learning curve."""
+
+    source: Source
+    agent: str
+    frames: Array
+    scores: Array
+    low: Array | None  # the lowest and the highest seed, where told
+    high: Array | None
+
+
+@dataclass(frozen=True)
+class TableRow:
+    """A row of the paper's Table 1 or 2, beside what follows from published scores of games."""
+
+    agent: str
+    printed: dict[str, float]  # percentages, and the gap
+    follows: dict[str, float]  # the same, computed; empty where no scores are published
+    data: str  # the table of scores that it is computed from
+    games: int
+
+    def agrees(self, figure: str) -> bool:
+        """Whether the printed figure is the computed one, rounded as it is printed."""
+        digits = 3 if figure == "gap" else 0
+        return figure in self.follows and round(self.follows[figure], digits) == self.printed[figure]
+
+
+@cache
+def sources() -> dict[str, Source]:
+    """Every source by its name."""
+    return {row["source"]: Source(*row.values()) for row in read_reference("sources")}
+
+
+@cache
+def paper_scores() -> dict[str, dict[str, float]]:
+    """The appendix's raw scores, one seed: agent -> game -> score."""
+    rows = list(read_reference("paper_scores"))
+    agents = [name for name in rows[0] if name != "game"]
+    return {agent: {row["game"]: float(row[agent]) for row in rows} for agent in agents}
+
+
+@cache
+def published_scores(source: str) -> dict[str, dict[str, float]]:
+    """The raw scores of a source: agent -> game -> score."""
+    found: dict[str, dict[str, float]] = {}
+    for row in read_reference("scores"):
+        if row["source"] == source:
+            found.setdefault(row["agent"], {})[row["game"]] = float(row["score"])
+    return found
+
+
+def published_results(game: str) -> list[tuple[Source, str, float]]:
+    """Every single published score of a game: source, agent, score."""
+    return [
+        (sources()[row["source"]], row["agent"], float(row["score"]))
+        for row in read_reference("scores")
+        if row["game"] == game
+    ]
+
+
+def published_curves(game: str) -> list[Curve]:
+    """Every published learning curve of a game."""
+    return _curves((row for row in read_reference("curves") if row["game"] == game), "score")
+
+
+def _curves(rows: Iterable[dict[str, str]], figure: str) -> list[Curve]:
+    points: dict[tuple[str, str], list[dict[str, str]]] = {}
+    for row in rows:
+        points.setdefault((row["source"], row["agent"]), []).append(row)
+
+    def column(rows: list[dict[str, str]], name: str) -> Array:
+        return np.array([float(row[name]) for row in rows])
+
+    return [
+        Curve(
+            sources()[source],
+            agent,
+            column(members, "frames"),
+            column(members, figure),
+            column(members, "low") if all(row["low"] for row in members) else None,
+            column(members, "high") if all(row["high"] for row in members) else None,
+        )
+        for (source, agent), members in points.items()
+    ]
+
+
+def median_curves() -> list[Curve]:
+    """Published curves of the median over games, in per cent of a person's score."""
+    return _curves(read_reference("median_curves"), "median")
+
+
+def table_1() -> list[TableRow]:
+    """The paper's Table 1, no-op starts, beside what follows from scores of single games."""
+    data = {agent: ("appendix", scores) for agent, scores in paper_scores().items()}
+    data["c51"] = ("C51 paper", published_scores("c51-no-op")["C51"])
+    data["rainbow"] = ("Rainbow paper", published_scores("rainbow-table6")["Rainbow"])
+    rows = []
+    for row in read_reference("paper_table1"):
+        printed = {name: float(row[name]) for name in ("median", "gap", "mean")}
+        name, scores = data.get(row["agent"], ("", {}))
+        rows.append(TableRow(row["agent"], printed, _follows(scores), name, len(scores)))
+    return rows
+
+
+def table_2() -> list[TableRow]:
+    """The paper's Table 2, human starts, beside what follows from scores of single games."""
+    rainbow = published_scores("rainbow-table5")
+    data = {
+        "dqn": ("Rainbow paper", rainbow["DQN"]),
+        "prioritized-dqn": (
+            "prioritized paper",
+            published_scores("prioritized-human-starts")["Prioritized DDQN (prop, tuned)"],
+        ),
+        "a3c": ("A3C paper", published_scores("a3c-human-starts")["A3C FF"]),
+        "c51": ("Rainbow paper", rainbow["Distributional DQN"]),
+        "rainbow": ("Rainbow paper", rainbow["Rainbow"]),
+    }
+    rows = []
+    for row in read_reference("paper_table2"):
+        name, scores = data.get(row["agent"], ("", {}))
+        printed = {"median": float(row["median"])}
+        rows.append(
+            TableRow(row["agent"], printed, _follows(scores, human_starts=True), name, len(scores))
+        )
+    return rows
+
+
+def _follows(scores: dict[str, float], human_starts: bool = False) -> dict[str, float]:
+    """Median, gap and mean as the paper's tables have them: the mean with random 0 in Video Pinball."""
+    if not scores:
+        return {}
+    found = normalise({game: [score] for game, score in scores.items()}, human_starts).aggregates()
+    return {
+        "median": 100 * found["median"],
+        "gap": found["human_gap"],
+        "mean": 100 * found["mean_random_zero"],
+        "mean_table": 100 * found["mean"],
+        "iqm": 100 * found["iqm"],
+    }

@@ -1,0 +1,101 @@
+"""Human-normalised scores and what many games together say. Matrices are [runs, games]."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+
+import numpy as np
+from numpy.typing import NDArray
+
+from quantail.evaluation.games import VIDEO_PINBALL, Baseline, baselines
+
+Matrix = NDArray[np.float64]
+
+
+def median(scores: Matrix) -> float:
+    """Over games, of the mean over runs."""
+    return float(np.median(scores.mean(axis=0)))
+
+
+def mean(scores: Matrix) -> float:
+    return float(scores.mean())
+
+
+def interquartile_mean(scores: Matrix) -> float:
+    """The mean of the middle half of all runs of all games."""
+    ordered = np.sort(scores, axis=None)
+    cut = ordered.size // 4
+    return float(ordered[cut : ordered.size - cut].mean())
+
+
+def human_gap(scores: Matrix) -> float:
+    """How far below a person on average: max(1 − score, 0), clipped at 1 (the paper's appendix)."""
+    return float(np.clip(1 - scores.mean(axis=0), 0, 1).mean())
+
+
+def optimality_gap(scores: Matrix) -> float:
+    """1 − the mean of scores clipped above at 1 (Agarwal et al. 2021)."""
+    return float(1 - np.minimum(scores, 1).mean())
+
+
+AGGREGATES: dict[str, Callable[[Matrix], float]] = {
+    "median": median,
+    "iqm": interquartile_mean,
+    "human_gap": human_gap,
+    "optimality_gap": optimality_gap,
+    "mean": mean,
+}
+
+
+@dataclass(frozen=True)
+class Normalised:
+    """Human-normalised scores of one agent, under both conventions for Video Pinball."""
+
+    games: tuple[str, ...]
+    without_human: tuple[str, ...]  # games left out, because nobody published a human score
+    as_in_table: Matrix  # Video Pinball's random score as in the table
+    random_zero: Matrix  # Video Pinball's random score taken as 0
+    human_starts: bool
+
+    @property
+    def scores(self) -> Matrix:
+        """Those of every figure but the mean.
+
+        From human starts a random player beats the person in Video Pinball, so that only 0 makes sense.
+        """
+        return self.random_zero if self.human_starts else self.as_in_table
+
+    @property
+    def runs(self) -> int:
+        return len(self.scores)
+
+    @property
+    def has_video_pinball(self) -> bool:
+        return VIDEO_PINBALL in self.games
+
+    def aggregates(self) -> dict[str, float]:
+        """Every aggregate; the mean with Video Pinball's random score as in the table, and as 0."""
+        values = {name: aggregate(self.scores) for name, aggregate in AGGREGATES.items()}
+        return values | {"mean": mean(self.as_in_table), "mean_random_zero": mean(self.random_zero)}
+
+
+def normalise(raw: Mapping[str, list[float]], human_starts: bool = False) -> Normalised:
+    """Raw scores, a list of runs for each game, as human-normalised ones.
+
+    Games need as many runs each: of those with more, the first ones count.
+    """
+    known = baselines(human_starts)
+    games = tuple(game for game in raw if game in known)
+    runs = min((len(raw[game]) for game in games), default=0)
+
+    def matrix(table: Mapping[str, Baseline]) -> Matrix:
+        columns = [[table[game].normalise(score) for score in raw[game][:runs]] for game in games]
+        return np.array(columns, dtype=np.float64).reshape(len(games), runs).T
+
+    left_out = tuple(game for game in raw if game not in known)
+    zero = with_random_zero(known)
+    return Normalised(games, left_out, matrix(known), matrix(zero), human_starts)
+
+
+def with_random_zero(known: Mapping[str, Baseline]) -> dict[str, Baseline]:
+    """The baselines with Video Pinball's random score taken as 0."""
+    return {**known, VIDEO_PINBALL: Baseline(0.0, known[VIDEO_PINBALL].human)}

@@ -1,0 +1,183 @@
+"""Start states from recorded games: a seed, and the actions that lead to a moment."""
+
+import hashlib
+import json
+import zlib
+from dataclasses import dataclass
+from itertools import groupby
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from quantail.envs.atari import AtariGame
+from quantail.envs.make import EnvSource, name_of
+from quantail.envs.player import make_player, player_conditions
+from quantail.errors import QuantailError
+from quantail.files import write_text
+
+SCHEMA = 1
+KIND = "quantail recording"
+MARK_EVERY = 60  # actions between two marks
+
+
+@dataclass(frozen=True)
+class Start:
+    """Where an episode begins."""
+
+    seed: int
+    actions: tuple[int, ...]
+
+
+@dataclass(frozen=True)
+class Game:
+    """One recorded game."""
+
+    seed: int
+    actions: tuple[int, ...]
+    score: float
+    marks: tuple[int, ...]  # checksums of what was seen after every MARK_EVERY actions, and at the end
+
+    def to_dict(self) -> dict[str, Any]:
+        runs = [[action, len(list(same))] for action, same in groupby(self.actions)]
+        return {"seed": self.seed, "score": self.score, "actions": runs, "marks": list(self.marks)}
+
+    @classmethod
+    def from_dict(cls, content: dict[str, Any]) -> "Game":
+        actions = tuple(int(a) for a, count in content["actions"] for _ in range(int(count)))
+        marks = tuple(int(mark) for mark in content["marks"])
+        return cls(int(content["seed"]), actions, float(content["score"]), marks)
+
+
+@dataclass(frozen=True)
+class Recording:
+    """Games of one environment by one player."""
+
+    env: str
+    by: str
+    conditions: dict[str, Any]
+    games: tuple[Game, ...]
+
+    @property
+    def hash(self) -> str:
+        """The same for the same game under the same conditions."""
+        return _hash(json.dumps(self.conditions, sort_keys=True))
+
+    @property
+    def checksum(self) -> str:
+        """Of the games, what they are of, and who played them."""
+        return _hash("".join([self.env, self.by, *self._lines()]))
+
+    @property
+    def told(self) -> str:
+        """Checksum and player: what a result says of its starts."""
+        return f"recording {self.checksum} by {self.by}"
+
+    def _lines(self) -> list[str]:
+        return [json.dumps(game.to_dict(), separators=(",", ":")) + "\n" for game in self.games]
+
+    def write(self, path: str | Path) -> None:
+        """Replace the file at once by a header line and a line for each game."""
+        header = {
+            "schema": SCHEMA,
+            "kind": KIND,
+            "env": self.env,
+            "by": self.by,
+            "protocol": self.conditions,
+            "hash": self.hash,
+            "checksum": self.checksum,
+        }
+        write_text(Path(path), json.dumps(header) + "\n" + "".join(self._lines()))
+
+    def require_fit(self, env: EnvSource) -> None:
+        """Refuse another game, another protocol, or an emulator that plays the games differently."""
+        here = player_conditions(env)
+        if here["env"] != self.conditions.get("env"):
+            raise QuantailError(f"the starts are of {self.env}, and the agent plays {name_of(env)}.")
+        if here != self.conditions:
+            changed = sorted(
+                {k for k, v in here.items() if self.conditions.get(k) != v}
+                | (self.conditions.keys() - here.keys())
+            )
+            told = ", ".join(f"{k} {self.conditions.get(k)} (here {here.get(k)})" for k in changed)
+            raise QuantailError(f"the starts were recorded under another protocol: {told}.")
+        for number, game in enumerate(self.games, 1):
+            if not _plays_alike(env, game):
+                raise QuantailError(
+                    f"game {number} of the recording does not come to the same place here: "
+                    f"{self.env} has changed since it was recorded."
+                )
+
+
+def read_recording(path: str | Path) -> Recording:
+    """A recording from its file, or why it cannot be read."""
+    try:
+        first, *lines = Path(path).read_text(encoding="utf-8").splitlines() or [""]
+        header = json.loads(first)
+        if header["kind"] != KIND:
+            raise ValueError(f"it holds {header['kind']}")
+        if header["schema"] > SCHEMA:
+            raise ValueError(f"its schema {header['schema']} is newer than {SCHEMA}")
+        games = tuple(Game.from_dict(json.loads(line)) for line in lines)
+        recording = Recording(header["env"], header["by"], dict(header["protocol"]), games)
+        checksum, conditions = header["checksum"], header["hash"]
+    except FileNotFoundError:
+        raise QuantailError(f"there is no recording at {path}.") from None
+    except (OSError, ValueError, KeyError, TypeError) as error:
+        raise QuantailError(f"{path} is not a recording of `quantail play`: {error}.") from error
+    if recording.checksum != checksum:
+        raise QuantailError(f"{path} was changed or cut after it was recorded: its checksum differs.")
+    if recording.hash != conditions:
+        raise QuantailError(f"{path} was changed: its protocol does not have the hash that it names.")
+    return recording
+
+
+def draw_starts(recording: Recording, count: int, seed: int, limit: int = 0) -> list[Start]:
+    """Moments of the recorded games, each as likely as any other; the same seed draws the same.
+
+    A game's last moment is its end, and none is drawn at or after the limit of a game.
+    """
+    moments = [
+        (game, length)
+        for game in recording.games
+        for length in range(1, min(len(game.actions), limit or len(game.actions)))
+    ]
+    if len(moments) < count:
+        raise QuantailError(
+            f"the recording has {len(moments):,} moments to start from, and {count:,} are asked for."
+        )
+    chosen = np.random.default_rng(seed).choice(len(moments), size=count, replace=False)
+    return [Start(game.seed, game.actions[:length]) for game, length in (moments[i] for i in chosen)]
+
+
+def _plays_alike(env: EnvSource, game: Game) -> bool:
+    try:
+        return played_marks(env, game.seed, game.actions) == game.marks
+    except (ValueError, QuantailError):  # an action that there is not
+        return False
+
+
+def mark(observation: Any) -> int:
+    """A checksum of what is seen."""
+    return zlib.crc32(np.ascontiguousarray(observation).tobytes())
+
+
+def played_marks(env: EnvSource, seed: int, actions: tuple[int, ...]) -> tuple[int, ...]:
+    """The marks of a game that is played again: after every MARK_EVERY actions, and at its end."""
+    player = make_player(env)
+    observation, _ = player.reset(seed=seed)
+    marks = []
+    for begin in range(0, len(actions), MARK_EVERY):
+        part = actions[begin : begin + MARK_EVERY]
+        if isinstance(player.unwrapped, AtariGame):
+            observation = player.unwrapped.fast_forward(part)
+        else:
+            for action in part:
+                observation, *_ = player.step(action)
+        marks.append(mark(observation))
+    player.close()
+    return tuple(marks)
+
+
+def _hash(text: str) -> str:
+    return hashlib.sha256(text.encode()).hexdigest()[:16]

@@ -1,0 +1,189 @@
+"""The figures of a report. Each is a function from data to a matplotlib figure."""
+
+from collections.abc import Mapping, Sequence
+from typing import Any
+
+import numpy as np
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from numpy.typing import NDArray
+
+from quantail.acting.agent import Agent
+from quantail.evaluation.intervals import CONFIDENCE, mean_intervals, performance_profiles
+from quantail.evaluation.scores import Matrix
+from quantail.risk import CVaR, midpoints
+from quantail.training.clock import PHASES
+from quantail.training.history import Group
+from quantail.training.progress import counted
+from quantail.viewing.moments import Moment
+from quantail.viewing.style import colour, count_axis, new_figure
+
+Array = NDArray[np.float64]
+TOLD = 4  # actions with a colour and a line in the legend, besides the chosen ones; others are grey
+
+
+def learning_curves(groups: Sequence[Group]) -> Figure:
+    """Mean return over training for groups of one environment, with intervals over seeds."""
+    figure = new_figure()
+    axes = figure.subplots()
+    for index, group in enumerate(groups):
+        steps, means = group.curves()
+        seeds = len(group.runs)
+        label = _seeds(group.label, seeds)
+        axes.plot(steps, means.mean(axis=0), color=colour(index), marker="o", ms=2.5, label=label)
+        if seeds > 1 and len(steps):
+            low, high = mean_intervals(means)
+            axes.fill_between(steps, low, high, color=colour(index), alpha=0.2, lw=0)
+    random = float(np.mean([run.random for group in groups for run in group.runs]))
+    if np.isfinite(random):
+        axes.axhline(random, color="0.5", ls=":", lw=1)
+        axes.annotate(
+            "random play",
+            (1, random),
+            xycoords=("axes fraction", "data"),
+            ha="right",
+            va="bottom",
+            color="0.4",
+            fontsize=8,
+        )
+    count_axis(axes, groups[0].settings.action_repeat)
+    axes.set_ylabel("mean return of an evaluation")
+    axes.legend(loc="best")
+    return figure
+
+
+def _seeds(label: str, seeds: int) -> str:
+    return f"{label} ({counted(seeds, 'seed')})"
+
+
+def return_histograms(returns: Mapping[str, Array]) -> Figure:
+    """How the returns of single episodes spread, one row for each agent, on one axis."""
+    figure = new_figure(height=0.9 + 1.0 * len(returns))
+    rows: list[Axes] = list(figure.subplots(len(returns), 1, sharex=True, squeeze=False)[:, 0])
+    everything = np.concatenate(list(returns.values()))
+    edges = _edges(everything).tolist()
+    for index, (axes, (label, values)) in enumerate(zip(rows, returns.items(), strict=True)):
+        axes.hist(
+            values,
+            bins=edges,
+            color=colour(index),
+            alpha=0.75,
+            weights=np.full(len(values), 1 / len(values)),
+        )
+        axes.axvline(values.mean(), color="k", lw=1)
+        worst = np.sort(values)[: max(1, len(values) // 10)].mean()
+        axes.axvline(worst, color="k", lw=1, ls=":")
+        axes.set_title(
+            f"{label}: {len(values)} episodes, mean {values.mean():.4g}, worst tenth {worst:.4g}"
+        )
+        axes.set_ylabel("share")
+    rows[-1].set_xlabel("raw return of an episode (line: mean; dotted: mean of the worst tenth)")
+    return figure
+
+
+def _edges(values: Array) -> Array:
+    low, high = float(values.min()), float(values.max())
+    if np.array_equal(values, values.round()) and high - low <= 40:
+        return np.arange(low - 0.5, high + 1.5)
+    bins = np.histogram_bin_edges(values, bins="auto")
+    return (
+        np.linspace(low, high, min(max(len(bins), 11), 41))
+        if high > low
+        else np.array([low - 0.5, low + 0.5])
+    )
+
+
+def quantile_functions(agent: Agent, moment: Moment) -> Figure:
+    """What the agent expects of each action at a moment: the quantile function of the return."""
+    figure = new_figure(width=5.2 if moment.picture is not None else 4.2, height=2.9)
+    if moment.picture is not None:
+        shown, axes = figure.subplots(1, 2, width_ratios=(1, 1.9))
+        shown.imshow(
+            moment.picture, interpolation="nearest", aspect="auto" if _is_ale(moment) else "equal"
+        )
+        shown.set_axis_off()
+        if _is_ale(moment):
+            shown.set_box_aspect(210 / 160)
+    else:
+        axes = figure.subplots()
+    draw_quantiles(axes, agent, moment)
+    axes.set_title(f"step {moment.step}: {moment.why}")
+    figure.legend(loc="outside lower center", fontsize=7, ncols=2)
+    return figure
+
+
+def draw_quantiles(axes: Axes, agent: Agent, moment: Moment) -> None:
+    """Every action's quantile function, and which action the mean and CVaR(0.1) choose."""
+    taus = midpoints(200).numpy()
+    curves = agent.quantiles(moment.observation, taus)
+    means = agent.values(moment.observation, "neutral")
+    chosen, averse = agent.act(moment.observation, "neutral"), agent.act(moment.observation, CVaR(0.1))
+    told = set(np.argsort(means)[-TOLD:].tolist()) | {
+        int(a) - agent.actions.start for a in (chosen, averse)
+    }
+    for action in sorted(range(agent.actions.count), key=lambda action: action in told):
+        number = action + agent.actions.start
+        choosers = [name for name, best in (("mean", chosen), ("CVaR(0.1)", averse)) if best == number]
+        label = f"action {number}, mean {means[action]:.2f}"
+        if choosers:
+            label += f": best by {' and '.join(choosers)}"
+        style: dict[str, Any] = {"color": colour(action), "label": label, "lw": 1.8 if choosers else 1.0}
+        axes.plot(taus, curves[:, action], **style if action in told else {"color": "0.8", "lw": 0.8})
+    axes.set_xlabel("τ")
+    axes.set_ylabel("discounted return $Z_τ(x, a)$")
+
+
+def _is_ale(moment: Moment) -> bool:
+    return moment.picture is not None and moment.picture.shape[:2] == (210, 160)
+
+
+def time_shares(seconds: Mapping[str, Mapping[str, float]]) -> Figure:
+    """Where the time of each run went, as shares of its whole."""
+    figure = new_figure(height=1.1 + 0.32 * len(seconds))
+    axes = figure.subplots()
+    names = list(seconds)
+    left = np.zeros(len(names))
+    for index, phase in enumerate(PHASES):
+        shares = np.array(
+            [seconds[name].get(phase, 0.0) / max(sum(seconds[name].values()), 1e-9) for name in names]
+        )
+        axes.barh(names, shares, left=left, color=colour(index), label=phase, height=0.7)
+        for row, share in enumerate(shares):
+            if share >= 0.07:
+                axes.text(
+                    left[row] + share / 2,
+                    row,
+                    f"{share:.0%}",
+                    ha="center",
+                    va="center",
+                    color="w",
+                    fontsize=7,
+                )
+        left += shares
+    axes.set_xlim(0, 1)
+    axes.invert_yaxis()
+    axes.set_xticks([])
+    axes.spines["bottom"].set_visible(False)
+    figure.legend(loc="outside lower center", ncols=len(PHASES), fontsize=7, columnspacing=1)
+    return figure
+
+
+def profiles(scores: Mapping[str, Matrix]) -> Figure:
+    """Performance profiles: the share of runs above each human-normalised score."""
+    figure = new_figure()
+    axes = figure.subplots()
+    highest = max(float(np.quantile(matrix, 0.95)) for matrix in scores.values())
+    taus = np.linspace(0, max(highest, 1.0), 81)
+    for index, (agent, (share, interval)) in enumerate(performance_profiles(scores, taus).items()):
+        axes.plot(taus, share, color=colour(index), label=_seeds(agent, len(scores[agent])))
+        if interval is not None:
+            axes.fill_between(taus, *interval, color=colour(index), alpha=0.2, lw=0)
+    axes.axvline(1, color="0.5", ls=":", lw=1)
+    axes.set_xlabel("human-normalised score τ (1 is a person's)")
+    axes.set_ylabel("share of runs with a score above τ")
+    axes.set_ylim(0, 1.02)
+    axes.legend(loc="best")
+    return figure
+
+
+INTERVAL_NOTE = f"The shade is the {CONFIDENCE:.0%} interval of the mean, by bootstrap over seeds."

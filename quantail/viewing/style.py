@@ -1,0 +1,73 @@
+"""How figures look: the same colours and sizes everywhere, good enough for a paper."""
+
+import io
+from collections.abc import Iterator
+from contextlib import contextmanager
+from pathlib import Path
+from typing import Any
+
+import matplotlib as mpl
+from matplotlib.axes import Axes
+from matplotlib.figure import Figure
+from matplotlib.ticker import EngFormatter
+
+COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+RULES: dict[Any, Any] = {
+    "font.size": 9,
+    "axes.titlesize": 9,
+    "axes.titlelocation": "left",
+    "axes.spines.top": False,
+    "axes.spines.right": False,
+    "legend.frameon": False,
+    "legend.fontsize": 8,
+    "svg.hashsalt": "quantail",
+}
+
+
+def colour(index: int) -> str:
+    """The colour of the index-th thing in a figure."""
+    return COLOURS[index % len(COLOURS)]
+
+
+@contextmanager
+def styled() -> Iterator[None]:
+    """Draw and save within this."""
+    with mpl.rc_context(RULES):
+        yield
+
+
+def new_figure(width: float = 5.2, height: float = 3.2) -> Figure:
+    """A figure of so many inches that fits a column of text, and a phone."""
+    return Figure(figsize=(width, height), layout="constrained")
+
+
+def count_axis(axes: Axes, action_repeat: int) -> None:
+    """Steps below and frames above, or one of them where they are the same."""
+    axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    if action_repeat == 1:
+        axes.set_xlabel("steps (1 step = 1 frame)")
+        return
+    axes.set_xlabel("steps (decisions of the agent)")
+
+    def to_frames(steps: Any) -> Any:
+        return steps * action_repeat
+
+    def to_steps(frames: Any) -> Any:
+        return frames / action_repeat
+
+    frames = axes.secondary_xaxis("top", functions=(to_frames, to_steps))
+    frames.xaxis.set_major_formatter(EngFormatter(sep=""))
+    frames.set_xlabel("frames")
+
+
+def svg_of(figure: Figure) -> bytes:
+    """The figure as SVG, the same bytes for the same figure."""
+    buffer = io.BytesIO()
+    figure.savefig(buffer, format="svg", metadata={"Date": None})
+    return buffer.getvalue()
+
+
+def save_figure(figure: Figure, stem: Path) -> None:
+    """As PNG and as SVG."""
+    figure.savefig(stem.with_suffix(".png"), dpi=200)
+    stem.with_suffix(".svg").write_bytes(svg_of(figure))

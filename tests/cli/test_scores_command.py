@@ -1,0 +1,212 @@
+import csv
+import json
+import shutil
+
+import numpy as np
+import pytest
+from runs import QUICK, command
+
+import quantail
+from quantail.evaluation import Evaluation
+from quantail.evaluation.games import baselines
+from quantail.evaluation.protocols import PROTOCOLS
+from quantail.evaluation.results import COLUMNS, read_results
+from quantail.risk import Neutral
+from quantail.training.results import save_result
+
+NO_OP = PROTOCOLS["no-op"].label
+
+
+@pytest.fixture(scope="module")
+def runs(tmp_path_factory):
+    """Tiny runs on two games, two of them with a result under no-op, and one under sticky too."""
+    folder = tmp_path_factory.mktemp("runs")
+    settings = QUICK["ALE/Breakout-v5"] | {"evaluation_episodes": 1, "steps": 100}
+    for game, seed in (("Breakout", 0), ("Breakout", 1), ("Pong", 0)):
+        run = folder / f"{game.lower()}-{seed}"
+        quantail.train(f"ALE/{game}-v5", out=run, **settings | {"seed": seed})
+    for name, protocol in (("breakout-0", "no-op"), ("breakout-1", "no-op"), ("breakout-0", "sticky")):
+        # A whole game by an agent that has not learned to begin it takes minutes.
+        played = Evaluation(
+            returns=np.array([3.0, 5.0]) + len(protocol),
+            lengths=np.array([100, 120]),
+            env="ALE/Breakout-v5",
+            risk=Neutral(),
+            protocol=PROTOCOLS[protocol],
+            seed=1,
+        )
+        save_result(folder / name, quantail.load(folder / name), played)
+    return folder
+
+
+def table(tmp_path, *lines, name="mine.csv"):
+    path = tmp_path / name
+    path.write_text("\n".join(lines) + "\n")
+    return path
+
+
+def test_eval_states_its_protocol_and_keeps_the_result_with_it(runs, capsys):
+    words = ("--protocol", "sticky", "--episodes", 2, "--epsilon", 1)
+    assert command("eval", runs / "pong-0", *words) == 0
+    said = capsys.readouterr().out
+    (path,) = (runs / "pong-0" / "results").iterdir()
+    kept = json.loads(path.read_text())
+    protocol = PROTOCOLS["sticky"].changed(epsilon=1.0)
+    assert f"protocol sticky with epsilon 1 v1 ({protocol.hash}): ε 1, sticky actions 0.25" in said
+    assert str(runs / "pong-0" / "results") in said.replace("\n", "")
+    assert kept["protocol"]["hash"] == protocol.hash
+    assert (kept["protocol"]["sticky"], kept["protocol"]["no_ops"]) == (0.25, 0)
+    assert kept["frames"] == 400
+    assert len(kept["returns"]) == 2
+    assert all(-21 <= score < 0 for score in kept["returns"])
+    shutil.rmtree(runs / "pong-0" / "results")
+
+
+def test_runs_are_scored_by_game_and_beside_the_paper(runs, capsys):
+    words = ("--protocol", "no-op", "--published")
+    assert command("scores", runs / "breakout-0", runs / "breakout-1", *words) == 0
+    said = capsys.readouterr().out
+    assert NO_OP in said
+    for word in (
+        "Breakout",
+        "734",
+        "30.50",
+        "IQN (paper)",
+        "median",
+        "optimality gap",
+        "stratified bootstrap",
+    ):
+        assert word in said, word
+
+
+def test_results_under_different_protocols_are_refused_and_named(runs, capsys):
+    assert command("scores", runs / "breakout-0", runs / "breakout-1") == 2
+    said = capsys.readouterr().err
+    assert "no-op v1" in said
+    assert "sticky v1" in said
+    assert "--protocol" in said
+
+
+def test_a_run_without_a_result_is_told_how_to_make_one(runs, capsys):
+    assert command("scores", runs / "pong-0") == 2
+    assert f"quantail eval {runs / 'pong-0'} --protocol" in capsys.readouterr().err
+    assert command("scores", runs / "breakout-1", "--protocol", "sticky") == 2
+    assert "has no result under protocol sticky: it has no-op." in capsys.readouterr().err
+
+
+def test_other_protocols_do_not_stand_beside_the_paper_s_scores(runs, capsys):
+    assert command("scores", runs / "breakout-0", "--protocol", "sticky", "--published") == 2
+    assert "evaluate with --protocol no-op" in capsys.readouterr().err
+
+
+def test_scores_go_out_as_a_tidy_table_and_come_back_the_same(runs, tmp_path, capsys):
+    out = tmp_path / "scores.csv"
+    words = ("--protocol", "no-op", "--csv", out)
+    assert command("scores", runs / "breakout-0", runs / "breakout-1", *words) == 0
+    first = capsys.readouterr().out
+    with out.open() as file:
+        rows = list(csv.DictReader(file))
+    assert tuple(rows[0]) == COLUMNS
+    assert [row["seed"] for row in rows] == ["0", "1"]
+    assert command("scores", out) == 0
+    assert capsys.readouterr().out == first.replace(f"written to {out}\n", "")
+
+
+def test_a_game_without_a_human_score_is_named_and_the_others_counted(tmp_path, capsys):
+    path = table(tmp_path, "game,score", "Pong,10", "MinAtar/Breakout-v1,5", "Carnival,3")
+    assert command("scores", path) == 0
+    said = capsys.readouterr().out
+    assert "mine: 1 of 3 games are in the aggregates" in said
+    assert "carnival, minatar/breakout" in said
+    assert "mine: one seed, so there is no interval" in said
+
+
+def test_no_human_score_at_all_leaves_the_raw_scores(tmp_path, capsys):
+    assert command("scores", table(tmp_path, "game,score", "MinAtar/Breakout-v1,5")) == 0
+    said = capsys.readouterr().out
+    assert "5.00" in said
+    assert "0 of 1 games" in said
+
+
+def test_games_with_more_seeds_than_others_are_told(tmp_path, capsys):
+    path = table(
+        tmp_path, "game,score,seed", "Pong,10,0", "Pong,12,1", "Pong,11,2", "Alien,500,0", "Alien,600,1"
+    )
+    assert command("scores", path) == 0
+    assert "of games with more seeds than 2, the first 2 count" in capsys.readouterr().out
+
+
+@pytest.mark.parametrize(
+    ("lines", "said"),
+    [
+        (["game,points", "Pong,3"], "lacks the column score"),
+        (["game,score", "Pong,many"], "line 2: score takes a number"),
+        (["game,score", ",3"], "line 2: game is empty"),
+        (["game,score", "Pong,nan"], "line 2: score takes a number"),
+        (["game,score", "Pong,3", "Pong,4"], "two scores for pong with seed 0"),
+        (["game,score,protocol", "Pong,3,no-op v1 (a)", "Alien,3,sticky v1 (b)"], "different protocols"),
+        ([""], "lacks the column"),
+    ],
+)
+def test_a_bad_table_gets_one_sentence(tmp_path, capsys, lines, said):
+    assert command("scores", table(tmp_path, *lines)) == 2
+    told = capsys.readouterr().err
+    assert said in told
+    assert told.count("\n") == 1
+
+
+def test_a_table_that_is_not_there_and_no_source_at_all_get_one_sentence(tmp_path, capsys):
+    assert command("scores", tmp_path / "none.csv") != 0
+    assert "none.csv" in capsys.readouterr().err
+    assert command("scores") == 2
+    assert "--published" in capsys.readouterr().err
+
+
+def test_the_paper_s_tables_are_checked_on_the_screen(capsys):
+    assert command("scores", "--published") == 0
+    said = capsys.readouterr().out
+    for word in (
+        "79.08%",
+        "1110%",
+        "1889%",
+        "0.1354",
+        "✓",
+        "✗",
+        "Table 1",
+        "Table 2",
+        "no scores published",
+    ):
+        assert word in said, word
+
+
+def test_numbers_may_have_thousands_and_a_table_a_byte_order_mark(tmp_path):
+    path = tmp_path / "mine.csv"
+    path.write_bytes(b'\xef\xbb\xbfgame,score\r\nPong,"1,234.5"\r\n')
+    assert read_results(path)[0].score == 1234.5
+
+
+def test_a_damaged_result_is_named(runs, tmp_path, capsys):
+    run = shutil.copytree(runs / "breakout-1", tmp_path / "run")
+    path = next((run / "results").glob("*.json"))
+    path.write_text(path.read_text()[:40])
+    assert command("scores", run) == 2
+    assert path.name in capsys.readouterr().err
+
+
+@pytest.mark.parametrize("told", ["human-starts v1 (346f8715e7)", "Human starts"])
+def test_human_starts_are_measured_by_their_own_baselines(tmp_path, capsys, told):
+    base = baselines(True)["pong"]
+    assert base != baselines()["pong"]
+    path = table(tmp_path, "game,score,protocol", f"Pong,10,{told}")
+    assert command("scores", path) == 0
+    said = capsys.readouterr().out
+    assert f"{base.human:,.2f}" in said
+    assert f"{base.normalise(10.0):.1%}" in said
+
+
+def test_scores_from_different_starts_of_one_game_are_refused_and_of_two_games_are_not(tmp_path, capsys):
+    lines = ["agent,game,score,protocol,starts", "a,Pong,10,human-starts v1 (x),recording 1 by a person"]
+    other = "Alien,500,human-starts v1 (x),recording 2 by a person"
+    assert command("scores", table(tmp_path, *lines, f"a,{other}")) == 0
+    assert command("scores", table(tmp_path, *lines, f"b,{other.replace('Alien', 'Pong')}")) == 2
+    assert "pong was begun from different starts: recording 1 by a person" in capsys.readouterr().err

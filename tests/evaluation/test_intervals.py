@@ -1,0 +1,56 @@
+import numpy as np
+import pytest
+
+from quantail.errors import QuantailError
+from quantail.evaluation.intervals import aggregate_intervals, mean_intervals, performance_profiles
+from quantail.evaluation.scores import AGGREGATES
+
+pytest.importorskip("rliable")
+SCORES = np.random.default_rng(0).normal(1.0, 0.5, size=(5, 12))  # [seeds, games]
+
+
+def test_an_interval_holds_its_aggregate_and_is_the_same_each_time():
+    first, again = aggregate_intervals(SCORES), aggregate_intervals(SCORES)
+    assert first == again
+    for name, aggregate in AGGREGATES.items():
+        low, high = first[name]
+        assert low < aggregate(SCORES) < high, name
+
+
+def test_numpy_draws_on_as_if_no_interval_had_been_taken():
+    np.random.seed(3)
+    expected = np.random.random()
+    np.random.seed(3)
+    aggregate_intervals(SCORES)
+    assert np.random.random() == expected
+
+
+def test_seeds_are_resampled_within_a_game_and_games_are_not():
+    # Games differ much and seeds not at all: resampling games would give a wide interval.
+    apart = np.tile(np.arange(12.0), (4, 1))
+    low, high = aggregate_intervals(apart)["mean"]
+    assert low == high == 5.5
+
+
+def test_the_interval_of_a_mean_is_about_that_of_a_normal_law():
+    many = np.random.default_rng(1).normal(3.0, 2.0, size=(200, 3))
+    low, high = mean_intervals(many)
+    half = 1.96 * many.std(axis=0, ddof=1) / np.sqrt(200)
+    assert low == pytest.approx(many.mean(axis=0) - half, abs=0.06)
+    assert high == pytest.approx(many.mean(axis=0) + half, abs=0.06)
+
+
+def test_one_seed_has_no_interval_and_is_told_so():
+    with pytest.raises(QuantailError, match="two or more"):
+        aggregate_intervals(SCORES[:1])
+
+
+def test_a_profile_is_the_share_of_runs_above_each_level():
+    taus = np.array([0.0, 0.9, 1.5])
+    profiles = performance_profiles({"many": SCORES, "one": SCORES[:1]}, taus)
+    for name, matrix in (("many", SCORES), ("one", SCORES[:1])):
+        assert profiles[name][0] == pytest.approx([(matrix > tau).mean() for tau in taus])
+    low, high = profiles["many"][1]
+    assert (low <= profiles["many"][0]).all()
+    assert (profiles["many"][0] <= high).all()
+    assert profiles["one"][1] is None

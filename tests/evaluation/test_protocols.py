@@ -1,0 +1,124 @@
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+from quantail.envs import make
+from quantail.errors import QuantailError
+from quantail.evaluation.protocols import (
+    ABOUT,
+    PROTOCOLS,
+    Protocol,
+    find_protocol,
+    own_protocol,
+)
+from quantail.recipes import compose
+
+PAPER = compose("atari-paper", {})
+HASHES = {"no-op": "b5c6fe5cd5", "sticky": "246bf21080", "human-starts": "346f8715e7"}
+
+
+def test_the_standards_are_what_their_papers_say():
+    no_op, sticky, human = (PROTOCOLS[name] for name in ("no-op", "sticky", "human-starts"))
+    assert (no_op.no_ops, no_op.sticky, no_op.epsilon, no_op.frames) == (30, 0.0, 0.001, 500_000)
+    assert (sticky.no_ops, sticky.sticky) == (0, 0.25)
+    assert (human.no_ops, human.sticky, human.episodes) == (0, 0.0, 100)
+    assert {one.max_frames for one in PROTOCOLS.values()} == {108_000}
+    assert {one.action_repeat for one in PROTOCOLS.values()} == {4}
+
+
+def test_the_hashes_are_frozen():
+    # A change here makes every result that was kept before incomparable: raise the version instead.
+    assert {name: one.hash for name, one in PROTOCOLS.items()} == HASHES
+
+
+def test_the_paper_s_training_is_evaluated_under_no_op_each_million_frames_for_half_of_one():
+    own = own_protocol(PAPER)
+    assert own.name == "no-op"
+    assert own.hash == PROTOCOLS["no-op"].hash
+    assert own.frames == 500_000
+    assert PAPER.evaluation_every * PAPER.action_repeat == 1_000_000
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"no_ops": 1}, {"sticky": 0.1}, {"action_repeat": 2}, {"epsilon": 0.05}, {"max_frames": 18_000},
+     {"starts": "a recording"}, {"version": 2}],
+)  # fmt: skip
+def test_another_condition_is_another_hash(change):
+    assert replace(PROTOCOLS["no-op"], **change).hash != PROTOCOLS["no-op"].hash
+
+
+@pytest.mark.parametrize(
+    "change",
+    [{"name": "mine"}, {"frames": 0}, {"episodes": 7}, {"sticky": 0}, {"epsilon": np.float64(0.001)}],
+)
+def test_another_name_or_budget_or_kind_of_number_is_the_same_hash(change):
+    assert replace(PROTOCOLS["no-op"], **change).hash == PROTOCOLS["no-op"].hash
+
+
+def test_every_game_has_a_recording_of_its_own_and_the_same_hash():
+    human = PROTOCOLS["human-starts"]
+    one, other = (replace(human, starts=f"recording {name} by a person") for name in "ab")
+    assert one.hash == other.hash == human.hash
+    assert "recording a by a person" in one.describe()
+
+
+@pytest.mark.parametrize(
+    ("field", "value"),
+    [("epsilon", 7), ("epsilon", "0.1"), ("sticky", float("nan")), ("episodes", 0), ("episodes", 2.5),
+     ("no_ops", -1), ("action_repeat", 0), ("frames", "many"), ("max_frames", True)],
+)  # fmt: skip
+def test_a_protocol_that_cannot_be_is_refused_by_the_name_of_the_field(field, value):
+    with pytest.raises(QuantailError, match=f"^{field} takes a"):
+        Protocol("mine", **{field: value})
+
+
+def test_a_budget_of_frames_is_counted_in_steps():
+    assert PROTOCOLS["no-op"].budget_steps == 125_000
+    assert PROTOCOLS["human-starts"].budget_steps == 0
+
+
+def test_human_starts_outside_ale_are_counted_in_episodes_under_the_run_s_own_conditions():
+    small = compose("small", {"evaluation_steps": 1000, "evaluation_epsilon": 0.3})
+    found = find_protocol("human-starts", "other", small)
+    assert (found.frames, found.episodes, found.epsilon) == (0, 100, 0.3)
+    assert found.starts
+
+
+def test_a_changed_condition_stands_in_the_name_and_an_unchanged_one_does_not():
+    changed = PROTOCOLS["no-op"].changed(epsilon=0.05)
+    assert changed.name == "no-op with epsilon 0.05"
+    assert PROTOCOLS["no-op"].changed(epsilon=0.001) == PROTOCOLS["no-op"]
+
+
+def test_a_protocol_survives_json():
+    one = PROTOCOLS["sticky"]
+    assert Protocol.from_dict(one.to_dict()) == one
+
+
+def test_a_description_tells_every_condition():
+    told = PROTOCOLS["no-op"].describe()
+    for word in ("no-op v1", PROTOCOLS["no-op"].hash, "30 no-op", "0.001", "108,000", "500,000"):
+        assert word in told
+    assert "sticky actions 0.25" in PROTOCOLS["sticky"].describe()
+
+
+def test_the_environment_is_as_the_protocol_has_it():
+    env = make("ALE/Breakout-v5", PROTOCOLS["sticky"].adapt(PAPER))
+    assert (env.unwrapped.sticky, env.unwrapped.no_ops, env.unwrapped.action_repeat) == (0.25, 0, 4)
+    env.close()
+    short = PROTOCOLS["no-op"].adapt(PAPER.with_changes({"max_episode_steps": 5, "no_ops": 0}))
+    assert (short.max_episode_steps, short.no_ops) == (27_000, 30)
+    assert PROTOCOLS["no-op"].adapt(PAPER.with_changes({"action_repeat": 2})).action_repeat == 4
+
+
+def test_what_only_ale_games_have_is_refused_elsewhere():
+    small = compose("small", {})
+    for name in ("no-op", "sticky"):
+        with pytest.raises(QuantailError, match="ALE games"):
+            find_protocol(name, "other", small)
+    assert find_protocol("human-starts", "minatar", small).episodes == 100
+    with pytest.raises(QuantailError, match="Did you mean 'no-op'"):
+        find_protocol("noop", "atari", PAPER)
+    assert set(ABOUT) == {"own", *PROTOCOLS}

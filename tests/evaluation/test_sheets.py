@@ -1,0 +1,85 @@
+import pytest
+
+from quantail.errors import QuantailError
+from quantail.evaluation.games import baselines
+from quantail.evaluation.results import Result, by_agent
+from quantail.evaluation.sheets import (
+    aggregates_sheet,
+    normalised_sheet,
+    paper_sheets,
+    raw_sheet,
+    with_paper,
+)
+
+SCORES = {"mine": {"pong": [10.0, 12.0], "video_pinball": [1e5, 2e5]}}
+
+
+def figures(sheet):
+    """Figure -> agent -> value, interval."""
+    found, title = {}, ""
+    for row in sheet.rows:
+        title = row[0] or title
+        found.setdefault(title, {})[row[1]] = (row[2], row[3])
+    return found
+
+
+def test_raw_scores_are_means_over_seeds():
+    rows = {row[0]: row[1:] for row in raw_sheet(SCORES, human_starts=False).rows}
+    assert rows["Pong"] == ["-20.70", "14.60", "11.00"]
+    assert rows["Video Pinball"][-1] == "150,000"
+
+
+def test_the_baselines_are_those_of_the_protocol():
+    (row,) = normalised_sheet({"mine": {"pong": [10.0]}}, human_starts=True).rows
+    assert row[1] == f"{baselines(True)['pong'].normalise(10.0):.1%}"
+    (row,) = normalised_sheet({"mine": {"pong": [10.0]}}, human_starts=False).rows
+    assert row[1] == f"{baselines()['pong'].normalise(10.0):.1%}"
+
+
+def test_each_mean_has_the_interval_of_its_own_convention_and_comes_last():
+    found = figures(aggregates_sheet(SCORES, human_starts=False))
+    assert list(found) == [
+        "median", "IQM", "human gap", "optimality gap", "mean (VP 16,256.9)", "mean (VP 0)"
+    ]  # fmt: skip
+    for title in ("mean (VP 16,256.9)", "mean (VP 0)"):
+        value, interval = found[title]["mine"]
+        low, high = (float(part.rstrip("%")) for part in interval.split(" to "))
+        assert low <= float(value.rstrip("%")) <= high
+
+
+def test_without_video_pinball_there_is_one_mean():
+    found = figures(aggregates_sheet({"mine": {"pong": [10.0]}}, human_starts=False))
+    assert found["mean"]["mine"] == ("87.0%", "–")
+    assert "mean (VP 0)" not in found
+
+
+def test_from_human_starts_better_play_in_video_pinball_is_a_better_score():
+    worse, better = (
+        figures(aggregates_sheet({"mine": {"video_pinball": [score]}}, human_starts=True))
+        for score in (1e5, 5e5)
+    )
+    for figure in ("median", "IQM", "mean (VP 0)"):
+        values = [float(found[figure]["mine"][0].rstrip("%")) for found in (worse, better)]
+        assert 0 < values[0] < values[1]
+
+
+def test_the_paper_stands_beside_in_the_same_games_alone():
+    agents = with_paper({"mine": {"pong": [10.0], "minatar/breakout": [3.0]}})
+    assert agents["IQN (paper)"] == {"pong": [21.0]}
+    with pytest.raises(QuantailError, match="name yours otherwise"):
+        with_paper({"IQN (paper)": {"pong": [1.0]}})
+
+
+def test_other_published_tables_are_normalised_by_their_own_protocol():
+    *_, others, zoo = paper_sheets()
+    rows = {(row[2], row[1]): row for row in others.rows}
+    assert rows["rainbow-table6", "Rainbow"][3:] == ["54", "227.0%", "270.8%", "0.168", "765.5%"]
+    assert rows["pfrl-iqn", "IQN"][4] == "213.6%"
+    assert rows["prioritized-human-starts", "Prioritized DDQN (prop, tuned)"][4] == "127.6%"
+    assert [row[0] for row in zoo.rows][:2] == ["Rainbow", "IQN"]
+    assert zoo.rows[1][1] == "172.2%"
+
+
+def test_scores_are_in_the_order_of_their_seeds():
+    rows = [Result("mine", "pong", str(seed), float(seed)) for seed in (10, 2, 0)]
+    assert by_agent(rows) == {"mine": {"pong": [0.0, 2.0, 10.0]}}

@@ -1,0 +1,95 @@
+import numpy as np
+import pytest
+from test_evaluate import agent
+
+from quantail.envs import make
+from quantail.training.history import group_runs, read_history
+from quantail.viewing.figures import learning_curves, profiles, quantile_functions, return_histograms
+from quantail.viewing.moments import Moment, find_moments
+
+
+def test_a_curve_is_the_mean_over_seeds_within_its_interval(cartpoles):
+    (group,) = group_runs([read_history(cartpoles / name) for name in ("iqn-0", "iqn-1")])
+    steps, means = group.curves()
+    axes = learning_curves([group]).axes[0]
+    assert axes.lines[0].get_xdata().tolist() == steps.tolist()
+    assert axes.lines[0].get_ydata() == pytest.approx(means.mean(axis=0))
+    assert axes.lines[1].get_ydata() == pytest.approx([np.mean([run.random for run in group.runs])] * 2)
+    (shade,) = axes.collections
+    heights = shade.get_paths()[0].vertices[:, 1]
+    assert heights.min() == pytest.approx(
+        means.min()
+    )  # of two seeds the interval is from one to the other
+    assert heights.max() == pytest.approx(means.max())
+
+
+def test_a_single_seed_has_a_curve_without_a_shade(cartpoles):
+    axes = learning_curves(group_runs([read_history(cartpoles / "dqn-0")])).axes[0]
+    assert len(axes.collections) == 0
+    assert axes.get_legend().get_texts()[0].get_text() == "dqn (1 seed)"
+
+
+def test_a_histogram_marks_the_mean_and_the_mean_of_the_worst_tenth():
+    axes = return_histograms({"mine": np.arange(100.0)}).axes[0]
+    assert [line.get_xdata()[0] for line in axes.lines] == [49.5, 4.5]
+    assert sum(bar.get_height() for bar in axes.patches) == pytest.approx(1.0)
+
+
+@pytest.mark.parametrize("values", [[3.0, 3.0], [0.25, 0.25, 7.5], [1e6, -1e6, 0.0]])
+def test_every_return_is_in_the_histogram(values):
+    axes = return_histograms({"mine": np.array(values)}).axes[0]
+    assert sum(bar.get_height() for bar in axes.patches) == pytest.approx(1.0)
+
+
+def test_quantile_functions_are_drawn_against_tau_one_for_each_action():
+    mine = agent()
+    observation, _ = make("CartPole-v1", mine.settings).reset(seed=0)
+    axes = quantile_functions(mine, Moment(0, observation, None)).axes[0]
+    for line in axes.lines:
+        action = int(line.get_label().split()[1].rstrip(","))
+        taus = line.get_xdata()
+        assert line.get_ydata() == pytest.approx(mine.quantiles(observation, taus)[:, action], abs=1e-4)
+    assert len(axes.lines) == 2
+
+
+def test_many_actions_are_drawn_and_few_are_told():
+    mine = agent("ALE/Seaquest-v5", "atari-paper", policy_samples=2, head_size=16)
+    observation, _ = make("ALE/Seaquest-v5", mine.settings).reset(seed=0)
+    axes = quantile_functions(mine, Moment(0, observation, None)).axes[0]
+    told = [line for line in axes.lines if not line.get_label().startswith("_")]
+    assert len(axes.lines) == 18
+    assert 4 <= len(told) <= 6
+
+
+def test_a_profile_is_drawn_from_the_share_above_each_level():
+    axes = profiles({"mine": np.array([[0.5, 2.0], [0.5, 2.0]])}).axes[0]
+    taus, shares = axes.lines[0].get_data()
+    assert shares[taus < 0.5].tolist() == [1.0] * (taus < 0.5).sum()
+    assert set(shares[(taus > 0.5) & (taus < 2.0)]) == {0.5}
+
+
+def test_moments_are_where_values_are_apart_and_where_the_return_is_least_certain():
+    mine = agent("MinAtar/Breakout-v1", "minatar")
+    moments = find_moments(mine, seed=3)
+    env = make("MinAtar/Breakout-v1", mine.settings)
+    observation, _ = env.reset(seed=3)
+    apart, spread, over = [], [], False
+    taus = (np.arange(32) + 0.5) / 32
+    while not over and len(apart) < 500:
+        action = mine.act(observation)
+        apart.append(np.ptp(mine.values(observation)))
+        spread.append(mine.quantiles(observation, taus)[:, action].std())
+        observation, _, terminated, truncated, _ = env.step(action)
+        over = terminated or truncated
+    why = {moment.why: moment.step for moment in moments}
+    decisive = next(step for reason, step in why.items() if "differ" in reason)
+    uncertain = next(step for reason, step in why.items() if "certain" in reason)
+    assert moments[0].step == 0
+    assert decisive == int(np.argmax(apart))
+    assert uncertain == int(np.argmax(spread))
+    assert all(moment.picture is not None and moment.picture.dtype == np.uint8 for moment in moments)
+
+
+def test_an_agent_that_knows_the_mean_alone_is_never_uncertain():
+    moments = find_moments(agent("MinAtar/Breakout-v1", "minatar", agent="dqn"))
+    assert not any("certain" in moment.why for moment in moments)

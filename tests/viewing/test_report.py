@@ -1,0 +1,193 @@
+import csv
+import json
+import re
+import shutil
+import subprocess
+from pathlib import Path
+
+import numpy as np
+import pytest
+from PIL import Image
+from runs import QUICK, command
+from worlds import Lottery
+
+import quantail
+from quantail.errors import QuantailError
+from quantail.viewing.report import write_report
+
+CHROMIUM = shutil.which("chromium")
+
+
+def copies(runs, target, *names):
+    """Runs that a test may change."""
+    return [shutil.copytree(runs / name, target / name) for name in names]
+
+
+@pytest.fixture(scope="module")
+def report(cartpoles, tmp_path_factory):
+    """The report of three runs, and what was said."""
+    folder = tmp_path_factory.mktemp("report")
+    runs = copies(cartpoles, folder, "iqn-0", "iqn-1", "dqn-0")
+    said = []
+    page = write_report(runs, folder / "out", say=said.append)
+    return page, said
+
+
+def rows(path):
+    with path.open(encoding="utf-8") as file:
+        return list(csv.DictReader(file))
+
+
+def test_the_page_holds_all_it_shows_and_asks_for_nothing_from_outside(report):
+    page, _ = report
+    text = page.read_text()
+    assert len(re.findall(r'<img src="data:image/svg\+xml;base64,', text)) == len(
+        re.findall("<img", text)
+    )
+    assert "http" not in re.sub(r'src="data:[^"]*"', "", text)
+    assert "<script" not in text
+    for link in re.findall(r'href="([^"#][^"]*)"', text):
+        assert (page.parent / link).exists(), link
+
+
+def test_every_part_is_on_the_page(report):
+    text = report[0].read_text()
+    for part in ("Learning", "Scores", "What the agents expect", "Where time went", "The runs"):
+        assert f">{part}</h2>" in text
+    for fact in ("learning_rate", "own v1", "torch", "processor", "1 seed", "2 seeds", "none: one seed"):
+        assert fact in text, fact
+
+
+def test_figures_are_files_too_as_png_and_svg_and_are_not_blank(report):
+    folder = report[0].parent
+    names = {path.stem for path in folder.glob("*.png")}
+    assert names == {path.stem for path in folder.glob("*.svg")}
+    assert {"learning-cartpole-v1", "returns-cartpole-v1", "time"} <= names
+    assert any(name.startswith("expects-1") for name in names)
+    for name in names:
+        picture = np.asarray(Image.open(folder / f"{name}.png").convert("L"))
+        assert picture.std() > 10, name
+
+
+def test_the_numbers_are_tables_with_a_row_for_each_seed(report):
+    folder = report[0].parent
+    curves = rows(folder / "curves.csv")
+    assert list(curves[0]) == ["env", "agent", "seed", "steps", "frames", "mean_return"]
+    assert {(row["agent"], row["seed"]) for row in curves} == {("iqn", "0"), ("iqn", "1"), ("dqn", "0")}
+    scores = rows(folder / "scores.csv")
+    assert len(scores) == 3
+    assert {row["game"] for row in scores} == {"CartPole-v1"}
+
+
+def test_runs_without_a_result_are_evaluated_afresh_once_and_keep_it(report, tmp_path):
+    page, said = report
+    assert sum("no result yet" in sentence for sentence in said) == 3
+    run = page.parent.parent / "iqn-0"
+    kept = json.loads(next((run / "results").glob("*.json")).read_text())
+    score = next(row for row in rows(page.parent / "scores.csv") if row["source"] == str(run))
+    assert float(score["score"]) == kept["mean"] == np.mean(kept["returns"])
+    again = []
+    write_report([run], tmp_path, say=again.append)
+    assert not any("no result yet" in sentence for sentence in again)
+
+
+def test_a_report_can_leave_evaluation_out(cartpoles, tmp_path, capsys):
+    (run,) = copies(cartpoles, tmp_path, "dqn-0")
+    assert command("report", run, "--no-eval") == 0
+    assert not (run / "results").exists()
+    assert "written to" in capsys.readouterr().out
+    assert "No run has a result" in (run / "report" / "index.html").read_text()
+
+
+def test_names_from_outside_cannot_write_markup(cartpoles, tmp_path):
+    (run,) = copies(cartpoles, tmp_path, "dqn-0")
+    about = json.loads((run / "run.json").read_text())
+    about["command"] = "<script>alert(1)</script>"
+    (run / "run.json").write_text(json.dumps(about))
+    text = write_report([run], tmp_path / "out", evaluate_missing=False).read_text()
+    assert "<script" not in text
+    assert "&lt;script&gt;" in text
+
+
+def test_runs_evaluated_under_different_protocols_are_refused_and_named(cartpoles, tmp_path):
+    one, two = copies(cartpoles, tmp_path, "iqn-0", "dqn-0")
+    about = json.loads((two / "run.json").read_text())
+    about["settings"]["evaluation_epsilon"] = 0.05
+    (two / "run.json").write_text(json.dumps(about))
+    with pytest.raises(QuantailError, match=r"iqn-0 was evaluated under own .* and .*dqn-0 under own"):
+        write_report([one, two], tmp_path / "out")
+    assert not (tmp_path / "out").exists()
+
+
+def test_a_run_given_twice_is_refused(cartpoles, tmp_path):
+    with pytest.raises(QuantailError, match="two runs with seed 0"):
+        write_report([cartpoles / "iqn-0", cartpoles / "iqn-0"], tmp_path / "out")
+
+
+def test_an_environment_of_ones_own_gets_its_curves_and_a_sentence_for_the_rest(tmp_path):
+    settings = {k: v for k, v in QUICK["CartPole-v1"].items() if k != "stack"}
+    quantail.train(Lottery, out=tmp_path / "run", steps=200, **settings)
+    said = []
+    page = write_report([tmp_path / "run"], say=said.append)
+    assert any("pass it again as env" in sentence for sentence in said)
+    assert page.parent == tmp_path / "run" / "report"
+    assert "not shown" in page.read_text()
+    assert any(path.name.startswith("learning-") for path in page.parent.iterdir())
+
+
+def test_an_ale_run_is_shown_with_its_frame_and_its_human_normalised_score(breakout, tmp_path):
+    run = shutil.copytree(breakout, tmp_path / "run")
+    assert command("eval", run, "--episodes", "2") == 0
+    text = write_report([run], tmp_path / "out").read_text()
+    assert "human-normalised, over games" in text
+    assert "one seed, so there is no interval" in text
+    assert "up to 30 no-op frames" in text
+
+
+@pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
+@pytest.mark.parametrize("width", [390, 1200])
+def test_in_a_real_browser_every_figure_shows_and_nothing_is_cut_off(report, tmp_path, width):
+    page = tmp_path / "page.html"
+    probe = (
+        "<script>onload = () => document.title = [document.documentElement.scrollWidth, innerWidth,"
+        " [...document.images].filter(one => one.naturalWidth).length, document.images.length]</script>"
+    )
+    page.write_text(report[0].read_text() + probe)
+    words = [CHROMIUM, "--headless", "--no-sandbox", "--disable-gpu", "--disable-background-networking"]
+    words += [f"--user-data-dir={tmp_path}/browser", f"--window-size={width},800", "--dump-dom"]
+    shown = subprocess.run(
+        [*words, Path(page).as_uri()], capture_output=True, text=True, timeout=120, check=True
+    ).stdout
+    scroll, inner, drawn, images = map(int, re.search("<title>([^<]*)</title>", shown)[1].split(","))
+    assert scroll <= inner
+    assert drawn == images > 3
+
+
+def test_the_score_is_that_of_the_run_s_own_risk_whatever_was_evaluated_last(cartpoles, tmp_path):
+    (run,) = copies(cartpoles, tmp_path, "iqn-0")
+    for words in (("--episodes", 3), ("--episodes", 2, "--risk", "cvar:0.1")):
+        assert command("eval", run, *words) == 0
+    page = write_report([run], tmp_path / "out")
+    (row,) = rows(page.parent / "scores.csv")
+    assert (row["agent"], row["episodes"]) == ("iqn", "3")
+
+
+def test_results_under_several_protocols_are_refused_before_anything_is_written(
+    cartpoles, tmp_path, capsys
+):
+    (run,) = copies(cartpoles, tmp_path, "iqn-0")
+    assert command("eval", run, "--episodes", 2) == 0
+    assert command("eval", run, "--episodes", 2, "--epsilon", "0.5") == 0
+    assert command("report", run, "--out", tmp_path / "out") == 2
+    assert "choose one with --protocol" in capsys.readouterr().err
+    assert not (tmp_path / "out").exists()
+    assert command("report", run, "--out", tmp_path / "out", "--protocol", "own with epsilon 0.5") == 0
+    (row,) = rows(tmp_path / "out" / "scores.csv")
+    assert row["protocol"].startswith("own with epsilon 0.5 v1")
+
+
+def test_a_damaged_table_is_named(cartpoles, tmp_path, capsys):
+    (run,) = copies(cartpoles, tmp_path, "iqn-0")
+    (run / "evaluations.csv").write_text("steps,policy,max\n1,agent,2\n")
+    assert command("report", run) == 2
+    assert "evaluations.csv is damaged" in capsys.readouterr().err
