@@ -8,6 +8,8 @@ if TYPE_CHECKING:
     from quantail.envs import make
     from quantail.errors import QuantailError
     from quantail.evaluation import Evaluation, evaluate
+    from quantail.evaluation.calibration import calibrate
+    from quantail.evaluation.risk_profile import risk_profile
     from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
     from quantail.training.progress import progress
     from quantail.training.train import load, resume, train
@@ -24,11 +26,13 @@ __all__ = [
     "Pow",
     "QuantailError",
     "Wang",
+    "calibrate",
     "evaluate",
     "load",
     "make",
     "progress",
     "resume",
+    "risk_profile",
     "train",
 ]
 
@@ -37,6 +41,8 @@ _HOMES = {
     "quantail.envs": ("make",),
     "quantail.errors": ("QuantailError",),
     "quantail.evaluation": ("Evaluation", "evaluate"),
+    "quantail.evaluation.calibration": ("calibrate",),
+    "quantail.evaluation.risk_profile": ("risk_profile",),
     "quantail.risk": ("CPW", "CVaR", "Neutral", "Norm", "Pow", "Wang"),
     "quantail.training.progress": ("progress",),
     "quantail.training.train": ("load", "resume", "train"),

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quantail.acting.returns import Returns
 from quantail.envs import EnvSource
 from quantail.envs.adapt import encode
 from quantail.errors import QuantailError
@@ -77,6 +78,10 @@ class Agent:
         values = self._values(batch, self._measures(risk, len(batch)))
         answer: Array = values[0] if single else values
         return answer
+
+    def returns(self, observation: Any) -> Returns:
+        """The law of the return of every action, at an observation or at each of a batch."""
+        return Returns(self, *self._encode(observation))
 
     def predict(
         self,

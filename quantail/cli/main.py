@@ -14,6 +14,10 @@ COMMANDS = {
     "report": "one page about runs: curves, scores, distributions, settings",
     "compare": "a run's learning curve beside published ones, or another run's",
     "play": "play an environment yourself, and record start states",
+    "video": "a game beside the return distribution of every action, as MP4",
+    "calibrate": "is the learned distribution true? a report and a figure",
+    "risk-profile": "mean, VaR and CVaR of whole episodes under each risk measure",
+    "worlds": "small worlds whose exact return law is known",
     "agents": "the agents there are, or several side by side",
     "risks": "the risk measures there are",
     "presets": "the presets there are, or one of them as a TOML file",
@@ -21,7 +25,7 @@ COMMANDS = {
     "doctor": "check that this machine has all that is needed",
 }
 
-MODULES = {"eval": "evaluate"}
+MODULES = {"eval": "evaluate", "risk-profile": "risk_profile"}
 
 
 def main(argv: list[str] | None = None) -> None:

@@ -112,6 +112,12 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
         self._stack[:] = 0
         return self._push(observation)
 
+    def reseed(self, seed: int) -> None:
+        """Other luck from here on, where chance is drawn by Gymnasium's generator or MinAtar's."""
+        self.unwrapped.np_random = np.random.default_rng(seed)
+        if hasattr(self.unwrapped, "game"):
+            self.unwrapped.game.seed(seed)
+
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         with self._blamed("step"):
             observation, reward, terminated, truncated, info = self.env.step(int(action))

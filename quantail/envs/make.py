@@ -9,7 +9,7 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 
-from quantail.envs import minatar
+from quantail.envs import minatar, worlds
 from quantail.envs.adapt import Adapter, Env
 from quantail.envs.atari import AtariGame
 from quantail.errors import QuantailError, did_you_mean
@@ -18,7 +18,7 @@ from quantail.recipes import compose
 from quantail.settings import Settings
 
 EnvSource = str | Callable[[], Env]
-Kind = Literal["atari", "minatar", "other"]
+Kind = Literal["atari", "minatar", "world", "other"]
 
 FUNCTION = "function "  # before the name of an environment that is not an id
 ATARI_ONLY = ("action_repeat", "no_ops", "sticky", "life_loss_ends")
@@ -62,12 +62,14 @@ def kind_of(source: EnvSource) -> Kind:
     entry = str(_find(source).entry_point)
     if entry.startswith("ale_py.env"):
         return "atari"
+    if entry.startswith("quantail.envs.worlds"):
+        return "world"
     return "minatar" if entry.startswith("minatar.gym") else "other"
 
 
 def default_preset(source: EnvSource) -> str:
     """The preset that fits an environment: by its family, else `small`."""
-    presets = {"atari": "atari-paper", "minatar": "minatar", "other": "small"}
+    presets = {"atari": "atari-paper", "minatar": "minatar", "world": "worlds", "other": "small"}
     return presets[kind_of(source)]
 
 
@@ -100,6 +102,7 @@ def specs_of(env: Adapter) -> tuple[ObservationSpec, ActionSpec]:
 def _find(name: str) -> EnvSpec:
     gym.register_envs(ale_py)
     minatar.register()
+    worlds.register()
     if name.startswith(FUNCTION):
         raise QuantailError(
             f"this run's environment was made by a {name}: pass it again as env=... in Python."

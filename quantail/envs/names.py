@@ -2,6 +2,7 @@
 
 from quantail.envs.adapt import Adapter
 from quantail.envs.atari import AtariGame
+from quantail.envs.worlds import World
 
 MINATAR = {"n": "nothing", "l": "left", "u": "up", "r": "right", "d": "down", "f": "fire"}
 
@@ -11,6 +12,8 @@ def action_names(env: Adapter) -> list[str]:
     base = env.unwrapped
     if isinstance(base, AtariGame):
         return [action.name.lower() for action in base.action_set]
+    if isinstance(base, World):
+        return list(base.actions)
     if hasattr(base, "game") and hasattr(base, "action_set"):  # MinAtar
         return [MINATAR["nlurdf"[number]] for number in base.action_set]
     return [f"action {number + env.actions.start}" for number in range(env.actions.count)]

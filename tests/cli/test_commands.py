@@ -48,7 +48,7 @@ def test_eval_prints_a_score_or_json_and_repeats_itself(trained, capsys):
         answers.append(json.loads(capsys.readouterr().out))
     assert answers[0] == answers[1]
     assert answers[0]["risk"] == "cvar:0.1"
-    assert answers[0]["checkpoint"] == 110
+    assert answers[0]["checkpoint"] == 120
     assert len(answers[0]["returns"]) == 5
 
 
@@ -98,7 +98,7 @@ def test_lists_name_what_there_is(capsys):
 def test_doctor_finds_all_that_is_needed(capsys):
     assert command("doctor") == 0
     said = capsys.readouterr().out
-    assert said.count("ok ") == 11
+    assert said.count("ok ") == 12
     assert "missing" not in said
 
 

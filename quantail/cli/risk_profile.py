@@ -1,0 +1,37 @@
+"""quantail risk-profile RUN"""
+
+from quantail.cli.parser import Parser, number, whole
+from quantail.cli.sheets import print_sheet
+from quantail.evaluation.risk_profile import MEASURES, risk_profile
+from quantail.training.train import load
+
+
+def run(words: list[str]) -> int:
+    parser = Parser(
+        prog="quantail risk-profile",
+        description="Play whole episodes with the agent of a run under each risk measure, and tell the "
+        "mean, VaR and CVaR of their returns with bootstrap intervals: what each attitude to risk "
+        "really brings, over whole episodes.",
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument(
+        "--risk",
+        action="append",
+        metavar="R",
+        help=f"a measure; may be given again [{', '.join(MEASURES)}]",
+    )
+    parser.add_argument("--episodes", default="200", metavar="N", help="under each measure [200]")
+    parser.add_argument(
+        "--level", default="0.1", metavar="A", help="worst share of episodes, for VaR and CVaR [0.1]"
+    )
+    parser.add_argument("--seed", default="1", metavar="S", help="seed of the episodes [1]")
+    parser.add_argument("--checkpoint", metavar="last|best|N", help="which weights [best, or last]")
+    arguments = parser.parse(words)
+    episodes, seed = whole("episodes", arguments.episodes, 1), whole("seed", arguments.seed, 0)
+    level = number("level", arguments.level, 1)
+    agent = load(arguments.run, arguments.checkpoint)
+    risks = arguments.risk or MEASURES
+    print_sheet(risk_profile(agent, risks, episodes=episodes, level=level, seed=seed).sheet())
+    if agent.settings.head == "expected":
+        print(f"{agent.settings.agent} knows the mean alone, so every risk plays the same")
+    return 0

@@ -1,0 +1,28 @@
+"""quantail video RUN --out FILE.mp4"""
+
+from quantail.cli.parser import Parser, whole
+from quantail.training.progress import counted
+from quantail.training.train import load
+from quantail.viewing.video import make_video
+
+
+def run(words: list[str]) -> int:
+    parser = Parser(
+        prog="quantail video",
+        description="Play an episode with the agent of a run into a video: the game, and beside it the "
+        "quantile function of every action's return, the chosen one in bold.",
+    )
+    parser.add_argument("run", metavar="RUN", help="folder of the run")
+    parser.add_argument("--out", required=True, metavar="FILE.mp4", help="the video")
+    parser.add_argument("--steps", default="300", metavar="N", help="decisions at most [300]")
+    parser.add_argument("--fps", metavar="F", help="decisions a second [the environment's, at most 15]")
+    parser.add_argument("--risk", help="risk measure, as cvar:0.1 [the run's own]")
+    parser.add_argument("--seed", default="1", metavar="S", help="seed of the episode [1]")
+    parser.add_argument("--checkpoint", metavar="last|best|N", help="which weights [best, or last]")
+    arguments = parser.parse(words)
+    steps, seed = whole("steps", arguments.steps, 1), whole("seed", arguments.seed, 0)
+    fps = None if arguments.fps is None else whole("fps", arguments.fps, 1)
+    agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk)
+    frames = make_video(agent, arguments.out, steps=steps, seed=seed, fps=fps)
+    print(f"{counted(frames, 'decision')} in {arguments.out}")
+    return 0

@@ -1,0 +1,158 @@
+"""Four small worlds in which the attitude to risk decides what is best."""
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+import gymnasium as gym
+import numpy as np
+from numpy.typing import NDArray
+
+from quantail.envs.worlds.tabular import Outcome, State, World
+
+Picture = NDArray[np.uint8]
+GROUND, GRASS, CLIFF, GOAL, WALKER = (
+    (24, 26, 32), (88, 140, 88), (150, 70, 60), (240, 200, 60), (90, 200, 250)
+)  # fmt: skip
+CELL = 16  # pixels
+
+
+class RiskyBandit(World):
+    """One choice: what is sure, what is good on average, or what is rarely very good."""
+
+    about = "one choice among a sure return, a better one with a rare loss, and a lottery"
+    actions: ClassVar[Sequence[str]] = ("sure", "risky", "lottery")
+
+    def all_states(self) -> list[State]:
+        return [(0,)]
+
+    def outcomes(self, state: State, action: int) -> list[Outcome]:
+        return [
+            [Outcome(1.0, 1.0)],
+            [Outcome(0.9, 2.0), Outcome(0.1, -5.0)],
+            [Outcome(0.95, 0.0), Outcome(0.05, 18.0)],
+        ][action]
+
+    def picture(self) -> Picture:
+        return _cells([[GRASS, GOAL if self.state is None else WALKER, CLIFF]])
+
+
+class WindyCliff(World):
+    """A walk to the other side: along the cliff it is short, and the wind may blow one over the edge.
+
+    The walker is in a row above the edge, row 0 the nearest. Going on takes one step and one column;
+    going up takes a step and no column; going down takes one of each. In row 0 every step risks a fall.
+    """
+
+    about = "along the edge it is short and a fall is rare; above it is longer and safe"
+    actions: ClassVar[Sequence[str]] = ("on", "up", "down")
+    columns, rows = 6, 3
+    wind, fall, step_cost = 0.05, -6.0, -1.0
+
+    def all_states(self) -> list[State]:
+        return [(column, row) for column in range(self.columns - 1) for row in range(self.rows)]
+
+    def outcomes(self, state: State, action: int) -> list[Outcome]:
+        column, row = state
+        if action == 1 and row < self.rows - 1:
+            row += 1
+        else:
+            column += 1
+            row = max(row - 1, 0) if action == 2 else row
+        arrived = column == self.columns - 1
+        # Above the edge there is a way down to walk at the end.
+        reward = self.step_cost * (1 + row) if arrived else self.step_cost
+        there = Outcome(1.0, reward, None if arrived else (column, row))
+        if row or arrived:
+            return [there]
+        fallen = Outcome(self.wind, self.step_cost + self.fall)
+        return [Outcome(1 - self.wind, there.reward, there.state), fallen]
+
+    def picture(self) -> Picture:
+        rows = [[GRASS] * (self.columns - 1) + [GOAL] for _ in range(self.rows)]
+        if self.state is not None:
+            column, row = self.state
+            rows[self.rows - 1 - row][column] = WALKER
+        return _cells([*rows, [CLIFF] * self.columns])
+
+
+class Chain(World):
+    """Five steps; at each a steady wage, or a gamble that pays a little more on average."""
+
+    about = "five times a steady wage or a gamble that pays a little more on average"
+    actions: ClassVar[Sequence[str]] = ("steady", "gamble")
+    length = 5
+
+    def all_states(self) -> list[State]:
+        return [(place,) for place in range(self.length)]
+
+    def outcomes(self, state: State, action: int) -> list[Outcome]:
+        after = (state[0] + 1,) if state[0] + 1 < self.length else None
+        if action == 0:
+            return [Outcome(1.0, 1.0, after)]
+        return [Outcome(0.3, -1.0, after), Outcome(0.5, 1.5, after), Outcome(0.2, 4.0, after)]
+
+    def picture(self) -> Picture:
+        cells = [GRASS] * self.length + [GOAL]
+        if self.state is not None:
+            cells[self.state[0]] = WALKER
+        return _cells([cells])
+
+
+class Stopping(World):
+    """A price goes up or down each day; selling pays what it is above the strike, and ends.
+
+    On the last day it is sold whatever it is.
+    """
+
+    about = "a price goes up or down each day: sell now, or wait"
+    actions: ClassVar[Sequence[str]] = ("wait", "sell")
+    days, start, strike, up, drift = 6, 4.0, 2.0, 1.0, 0.53
+
+    def all_states(self) -> list[State]:
+        return [(day, ups) for day in range(self.days) for ups in range(day + 1)]
+
+    def price(self, day: int, ups: int) -> float:
+        """After so many days of which so many were good."""
+        return self.start + self.up * (2 * ups - day)
+
+    def outcomes(self, state: State, action: int) -> list[Outcome]:
+        day, ups = state
+        pay = max(self.price(day, ups) - self.strike, 0.0)
+        if action == 1:
+            return [Outcome(1.0, pay)]
+        if day + 1 == self.days:
+            pays = [max(self.price(day + 1, ups + up) - self.strike, 0.0) for up in (1, 0)]
+            return [Outcome(self.drift, pays[0]), Outcome(1 - self.drift, pays[1])]
+        return [
+            Outcome(self.drift, 0.0, (day + 1, ups + 1)),
+            Outcome(1 - self.drift, 0.0, (day + 1, ups)),
+        ]
+
+    def picture(self) -> Picture:
+        height = 2 * self.days + 1
+        cells = [[GROUND] * (self.days + 1) for _ in range(height)]
+        level = height // 2 + int(self.start - self.strike)
+        cells[min(level, height - 1)] = [CLIFF] * (self.days + 1)
+        if self.state is not None:
+            day, ups = self.state
+            cells[height // 2 - (2 * ups - day)][day] = WALKER
+        return _cells(cells)
+
+
+WORLDS: dict[str, type[World]] = {
+    "Quantail/RiskyBandit-v0": RiskyBandit,
+    "Quantail/WindyCliff-v0": WindyCliff,
+    "Quantail/Chain-v0": Chain,
+    "Quantail/Stopping-v0": Stopping,
+}
+
+
+def register() -> None:
+    """Make the worlds' ids known to Gymnasium."""
+    for name, world in WORLDS.items():
+        if name not in gym.registry:
+            gym.register(name, entry_point=f"{world.__module__}:{world.__name__}")
+
+
+def _cells(rows: Sequence[Sequence[tuple[int, int, int]]]) -> Picture:
+    return np.array(rows, np.uint8).repeat(CELL, axis=0).repeat(CELL, axis=1)

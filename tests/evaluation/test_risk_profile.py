@@ -1,0 +1,81 @@
+import numpy as np
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+from runs import command
+from test_evaluate import agent
+
+from quantail.errors import QuantailError
+from quantail.evaluation.risk_profile import risk_profile, value_at_risk, worst_mean
+from quantail.risk import CVaR
+
+
+@given(st.lists(st.floats(-100, 100), min_size=1, max_size=40), st.floats(0.01, 1.0))
+def test_the_worst_mean_is_the_integral_of_the_worst_quantiles(returns, level):
+    values = np.sort(np.array(returns))
+    taus = (np.arange(20_000) + 0.5) / 20_000 * level
+    quantiles = values[np.minimum((taus * len(values)).astype(int), len(values) - 1)]
+    assert worst_mean(values, level) == pytest.approx(quantiles.mean(), abs=0.05)
+    assert worst_mean(values, 1.0) == pytest.approx(values.mean())
+
+
+@given(
+    st.lists(st.integers(-50, 50), min_size=1, max_size=40), st.sampled_from([0.05, 0.1, 0.25, 0.5, 1.0])
+)
+def test_the_value_at_risk_is_the_least_return_with_that_share_at_or_below_it(returns, level):
+    values = np.array(returns, float)
+    found = float(value_at_risk(values, level))
+    reached = [z for z in sorted(set(returns)) if (values <= z).mean() >= level - 1e-9]
+    assert found == reached[0]
+
+
+def test_the_same_episodes_are_played_under_every_measure_and_valued_as_evaluations_are():
+    profile = risk_profile(agent(), ["neutral", "cvar:0.1"], episodes=20, level=0.25)
+    assert [str(one.risk) for one in profile.played] == ["neutral", "cvar:0.1"]
+    assert len({one.seed for one in profile.played}) == 1
+    for one in profile.played:
+        figures = profile.figures(one)
+        assert figures["mean"].value == pytest.approx(one.mean)
+        assert figures["CVaR(0.25)"].value == pytest.approx(one.value(CVaR(0.25)), rel=1e-3)
+        for figure in figures.values():
+            assert figure.low <= figure.value <= figure.high
+
+
+def test_the_interval_of_the_mean_is_about_that_of_a_normal_law():
+    profile = risk_profile(agent(), ["neutral"], episodes=400)
+    returns = profile.played[0].returns
+    figure = profile.figures(profile.played[0])["mean"]
+    half = 1.96 * returns.std(ddof=1) / np.sqrt(len(returns))
+    assert figure.high - figure.low == pytest.approx(2 * half, rel=0.15)
+
+
+def test_bad_questions_get_one_sentence():
+    with pytest.raises(QuantailError, match="level takes a number above 0"):
+        risk_profile(agent(), level=0)
+    with pytest.raises(QuantailError, match="one measure or more"):
+        risk_profile(agent(), [])
+    with pytest.raises(QuantailError, match="cvar"):
+        risk_profile(agent(), ["cvar:7"])
+
+
+def test_the_command_tells_every_measure(cartpoles, capsys):
+    words = ("--risk", "neutral", "--risk", "wang:-0.75", "--episodes", 5, "--level", "0.2")
+    assert command("risk-profile", cartpoles / "iqn-0", *words) == 0
+    said = capsys.readouterr().out
+    for word in ("neutral", "wang:-0.75", "CVaR(0.2)", "VaR(0.2)", "5 whole episodes"):
+        assert word in said, word
+    assert command("risk-profile", cartpoles / "dqn-0", "--episodes", 2) == 0
+    assert "knows the mean alone" in capsys.readouterr().out
+    assert command("risk-profile", cartpoles / "iqn-0", "--level", "2") == 2
+
+
+def test_worlds_are_listed_and_solved_on_the_screen(capsys):
+    assert command("worlds") == 0
+    assert "Quantail/WindyCliff-v0" in capsys.readouterr().out
+    assert command("worlds", "WindyCliff", "--risk", "neutral", "--risk", "cvar:0.1") == 0
+    said = capsys.readouterr().out
+    assert "on on on on on" in said
+    assert "up on on on on down" in said
+    assert command("worlds", "Cliff") == 2
+    assert "Did you mean 'Quantail/WindyCliff-v0'" in capsys.readouterr().err
+    assert command("worlds", "--risk", "neutral") == 2
