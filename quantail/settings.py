@@ -58,6 +58,11 @@ class Settings:
     precision: str = _setting("float32", "run", "numbers in the matrix products of an update: tf32 or bfloat16 on GPUs that have them (slow on most CPUs); targets and losses stay float32", choices=("float32", "tf32", "bfloat16"))
     compile: bool = _setting(False, "run", "let torch.compile fuse an update; on a CPU it loses at Atari's size (see docs/performance.md)")
 
+    behaviour_risk: str = _setting("", "risk", "measure of the actions taken in training; the run's `risk` if empty")
+    target_risk: str = _setting("", "risk", "measure that chooses a* of the target; the run's `risk` if empty")
+    evaluation_risk: str = _setting("", "risk", "measure of evaluation, and of the trained agent; the run's `risk` if empty")
+    risk_steps: int = _setting(0, "risk", "η of behaviour and target goes from where the measure is neutral to its own value, after learn_start; 0 is at once", unit="steps", least=0)
+
     stack: int = _setting(1, "environment", "newest observations that the agent sees together", unit="observations", least=1)
     max_episode_steps: int = _setting(0, "environment", "truncate episodes after so many; 0 keeps the environment's own limit", unit="steps", least=0)
     clip_rewards: float = _setting(0.0, "environment", "bound on rewards for learning only, scores stay raw; 0 is off", least=0)
@@ -170,6 +175,10 @@ class Settings:
         """Whether a setting has any effect beside the others."""
         only = ABOUT[name].only
         return not only or str(getattr(self, only[0])) in only[1:]
+
+    def played_risk(self) -> str:
+        """The measure of evaluation and of the trained agent."""
+        return self.evaluation_risk or self.risk
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON or TOML."""

@@ -13,14 +13,15 @@ from quantail.acting.agent import Agent
 from quantail.acting.schedules import linear
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter, newest_frame
+from quantail.envs.learned import as_learned
 from quantail.evaluation.evaluate import LANES, EvaluationStopped, play_episodes
 from quantail.evaluation.protocols import LONGEST, own_protocol
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.replay.memory import available_memory, human_bytes
-from quantail.risk import RiskMeasure
 from quantail.training import seeds, tables
+from quantail.training.attitude import Attitude
 from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.clock import Clock
 from quantail.training.reporter import Reporter, Status, Summary
@@ -41,13 +42,13 @@ class Trainer:
         folder: RunFolder,
         info: RunInfo,
         source: EnvSource,
-        risk: RiskMeasure,
+        attitude: Attitude,
         device: torch.device,
         reporter: Reporter,
     ) -> None:
         s = info.settings
         self.folder, self.info, self.settings, self.reporter = folder, info, s, reporter
-        self.source, self.risk, self.device = source, risk, device
+        self.source, self.attitude, self.device = source, attitude, device
         self.protocol = own_protocol(s)
         self.generators = {name: seeds.generator(s.seed, name) for name in seeds.GENERATORS}
         network = build_network(
@@ -56,7 +57,7 @@ class Trainer:
         self.learner = Learner(
             network,
             s,
-            risk,
+            attitude.target,
             taus=self.generators["learning-taus"],
             noise=self.generators["learning-noise"],
             device=device,
@@ -73,7 +74,7 @@ class Trainer:
         self.actor = Actor(
             [make(source, s) for _ in range(s.envs)],
             network,
-            risk,
+            attitude.behaviour,
             s.policy_samples,
             device,
             seeds=self.generators["episodes"],
@@ -82,7 +83,7 @@ class Trainer:
             noise=self.generators["acting-noise"],
             scheme=s.tau,
         )
-        self.agent = Agent(network, s, info.observation, info.actions, source, risk)
+        self.agent = Agent(network, s, info.observation, info.actions, source, attitude.evaluation)
         self.checkpoints = Checkpoints(folder.checkpoints)
         self.tables = {
             "metrics": tables.Table(folder.table("metrics"), tables.METRICS),
@@ -140,6 +141,9 @@ class Trainer:
     def step(self) -> None:
         """One decision in every environment, and the updates that fall due."""
         s, before = self.settings, self.steps
+        if s.risk_steps:
+            now = self.attitude.at(linear(before, 0.0, 1.0, s.learn_start, s.risk_steps))
+            self.actor.risk, self.learner.risk = now.behaviour, now.target
         with self.clock.phase("acting"):
             actions = self.actor.choose(self.epsilon)
         with self.clock.phase("environment"):
@@ -162,20 +166,21 @@ class Trainer:
         self.reporter.advanced(self._status())
 
     def _remember(self, transition: Transition) -> None:
-        s = self.settings
-        reward = transition.reward
-        if s.clip_rewards:
-            reward = min(max(reward, -s.clip_rewards), s.clip_rewards)
-        ends_life = s.life_loss_ends and transition.life_lost
+        reward, ends = as_learned(
+            self.settings,
+            transition.reward,
+            terminated=transition.terminated,
+            life_lost=transition.life_lost,
+        )
         self.store.add(
             transition.env,
             transition.frame,
             transition.action,
             reward,
             first=transition.first,
-            terminal=transition.terminated or ends_life,
+            terminal=ends,
         )
-        if transition.truncated and not ends_life:
+        if transition.truncated and not ends:
             self.store.truncate(transition.env, transition.next_frame)
         if transition.finished:
             self._count_episode(transition, transition.finished)
@@ -324,7 +329,7 @@ class Trainer:
                 steps=self.steps,
                 total_steps=self.settings.steps,
                 frames=self.steps * self.settings.action_repeat,
-                risk=self.settings.risk,
+                risk=self.settings.played_risk(),
                 head=self.settings.head,
                 scores=self.scores,
                 seconds=dict(self.clock.seconds),
