@@ -91,7 +91,7 @@ class Stage:
             "speed": self.speed,
             "density": self.density,
             "panes": [
-                _pane(player, run, self.density)
+                pane_of(player, run, self.density)
                 for player, run in zip(self.players, self.runs, strict=True)
             ],
         }
@@ -173,7 +173,8 @@ def _contrast(risk: RiskMeasure) -> RiskMeasure:
     return turned("cvar", 0.1) if risk.name == "neutral" else turned("neutral", None)
 
 
-def _pane(player: Player, run: int, density: bool) -> dict[str, Any]:
+def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
+    """All that is shown of a player."""
     scene, trace = player.scene, player.trace
     returns, known = trace.came(player.agent.settings.discount)
     begin = max(0, len(trace.rewards) - STRIP)
