@@ -12,18 +12,19 @@ from quantail.acting.actor import Actor, Episode, Transition
 from quantail.acting.agent import Agent
 from quantail.acting.schedules import linear
 from quantail.envs import EnvSource, make
-from quantail.envs.adapt import Adapter, newest_frame
+from quantail.envs.adapt import Adapter
 from quantail.envs.learned import as_learned
 from quantail.evaluation.evaluate import LANES, EvaluationStopped, play_episodes
 from quantail.evaluation.protocols import LONGEST, own_protocol
 from quantail.learning.learner import Learner
-from quantail.networks import build_network
+from quantail.networks import QuantileNetwork, build_network
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.replay.memory import available_memory, human_bytes
 from quantail.training import seeds, tables
 from quantail.training.attitude import Attitude
 from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.clock import Clock
+from quantail.training.gathering import Gathering, Here
 from quantail.training.reporter import Reporter, Status, Summary
 from quantail.training.run_folder import RunFolder, RunInfo
 from quantail.training.scores import Scores
@@ -71,18 +72,8 @@ class Trainer:
         )
         self.replay = Replay(self.store, self.sampler, s.batch_size, s.n_step, s.discount)
         self.journal = ReplayJournal(folder.replay, self.store)
-        self.actor = Actor(
-            [make(source, s) for _ in range(s.envs)],
-            network,
-            attitude.behaviour,
-            s.policy_samples,
-            device,
-            seeds=self.generators["episodes"],
-            exploration=self.generators["exploration"],
-            taus=self.generators["acting-taus"],
-            noise=self.generators["acting-noise"],
-            scheme=s.tau,
-        )
+        self.clock = Clock()
+        self.gathering = self._gathering(network)
         self.agent = Agent(network, s, info.observation, info.actions, source, attitude.evaluation)
         self.checkpoints = Checkpoints(folder.checkpoints)
         self.tables = {
@@ -93,7 +84,6 @@ class Trainer:
         }
         self.sinks = open_sinks(s, folder.path)
         self.support = SupportWatch(s.value_min, s.value_max) if s.head == "categorical" else None
-        self.clock = Clock()
         self._lanes: list[Adapter] = []
         self.signals = StopSignals()
         self._logged_seconds = 0.0
@@ -109,6 +99,22 @@ class Trainer:
         self.done_at = {"log": 0, "evaluation": -1, "checkpoint": 0}
         self.scores = Scores()
 
+    def _gathering(self, network: QuantileNetwork) -> Gathering:
+        s = self.settings
+        actor = Actor(
+            [make(self.source, s) for _ in range(s.envs)],
+            network,
+            self.attitude.behaviour,
+            s.policy_samples,
+            self.device,
+            seeds=self.generators["episodes"],
+            exploration=self.generators["exploration"],
+            taus=self.generators["acting-taus"],
+            noise=self.generators["acting-noise"],
+            scheme=s.tau,
+        )
+        return Here(actor, self.clock, self.store.truncate)
+
     # The loop
 
     def run(self) -> Agent:
@@ -116,8 +122,7 @@ class Trainer:
 
         Asked to stop, the run saves, says how to resume, and then ends as the signal would have it.
         """
-        if not self.actor.episodes:
-            self.actor.start()
+        self.gathering.start()
         self.reporter.started(self._status())
         try:
             with self.signals:
@@ -135,23 +140,22 @@ class Trainer:
     def close(self) -> None:
         """Let go of the terminal and the environments."""
         self.reporter.close()
-        for env in [*self.actor.envs, *self._lanes]:
+        self.gathering.close()
+        for env in self._lanes:
             env.close()
 
     def step(self) -> None:
-        """One decision in every environment, and the updates that fall due."""
+        """The next decisions, and the updates that fall due."""
         s, before = self.settings, self.steps
         if s.risk_steps:
             now = self.attitude.at(linear(before, 0.0, 1.0, s.learn_start, s.risk_steps))
-            self.actor.risk, self.learner.risk = now.behaviour, now.target
-        with self.clock.phase("acting"):
-            actions = self.actor.choose(self.epsilon)
-        with self.clock.phase("environment"):
-            transitions = self.actor.play(actions)
+            self.gathering.turn(now.behaviour)
+            self.learner.risk = now.target
+        transitions = self.gathering.gather(self.epsilon)
         with self.clock.phase("replay"):
             for transition in transitions:
+                self.steps += 1
                 self._remember(transition)
-        self.steps += s.envs
         if self.steps >= s.learn_start:
             since = max(before, s.learn_start - 1)
             for _ in range(self.steps // s.update_every - since // s.update_every):
@@ -187,7 +191,7 @@ class Trainer:
 
     def _count_episode(self, transition: Transition, episode: Episode) -> None:
         self.episodes += 1
-        steps = self.steps + transition.env + 1
+        steps = self.steps
         self.recent.append((episode.score, len(episode.actions)))
         self.tables["episodes"].add(
             {
@@ -208,7 +212,8 @@ class Trainer:
     @property
     def epsilon(self) -> float:
         s = self.settings
-        return linear(self.steps, s.epsilon_start, s.epsilon_end, s.learn_start, s.epsilon_steps)
+        scheduled = linear(self.steps, s.epsilon_start, s.epsilon_end, s.learn_start, s.epsilon_steps)
+        return self.gathering.epsilon(scheduled)
 
     @property
     def importance(self) -> float:
@@ -350,7 +355,7 @@ class Trainer:
             files = {
                 "agent": {k: v.cpu().numpy() for k, v in online.items()},
                 "learner": {k: v.cpu().numpy() for k, v in self.learner.tensors().items()},
-                "actor": {"observations": self.actor.observations.numpy()},
+                "actor": {"observations": self.gathering.under_way()[1]},
             }
             if sampling := self.sampler.arrays():
                 files["sampler"] = sampling
@@ -406,16 +411,12 @@ class Trainer:
             self.scores.forget_best()
 
     def _restore_episodes(self, playing: list[dict[str, Any]], observations: Any) -> None:
-        self.actor.episodes = [Episode(**episode) for episode in playing]
-        for index, episode in enumerate(list(self.actor.episodes)):
-            if self.actor.replay_episode(index, episode, observations[index]):
-                continue
+        episodes = [Episode(**episode) for episode in playing]
+        for _ in range(self.gathering.restore(episodes, observations)):
             self.reporter.warned(
                 f"{self.info.env} did not come to the same place when its episode was played "
                 "again from its seed: the episode is cut there, and the run goes on but is not exact."
             )
-            if episode.actions:
-                self.store.truncate(index, newest_frame(self.info.observation, observations[index]))
 
     def _state(self, segments: list[dict[str, Any]]) -> dict[str, Any]:
         return {
@@ -429,7 +430,7 @@ class Trainer:
             "logged_seconds": self._logged_seconds,
             "tables": {name: table.size() for name, table in self.tables.items()},
             "generators": seeds.state_of(self.generators),
-            "playing": [asdict(episode) for episode in self.actor.episodes],
+            "playing": [asdict(episode) for episode in self.gathering.under_way()[0]],
             "replay": segments,
         }
 

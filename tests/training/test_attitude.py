@@ -42,7 +42,7 @@ def test_each_part_of_a_run_has_the_measure_that_is_asked_for_it():
 def test_the_parts_reach_the_actor_the_target_and_the_agent(tmp_path):
     parts = {"behaviour_risk": "wang:1", "target_risk": "cvar:0.5", "evaluation_risk": "cpw:0.71"}
     trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=200, **CARTPOLE, **parts)
-    assert trainer.actor.risk == Wang(1.0)
+    assert trainer.gathering.actor.risk == Wang(1.0)
     assert trainer.learner.risk == CVaR(0.5)
     assert trainer.agent.risk == CPW(0.71)
     trainer.run()
@@ -54,12 +54,12 @@ def test_a_measure_is_eased_in_after_learning_starts_and_evaluated_in_full(tmp_p
     trainer = prepare(
         "CartPole-v1", out=tmp_path / "run", steps=200, risk="cvar:0.2", risk_steps=100, **CARTPOLE
     )
-    trainer.actor.start()
+    trainer.gathering.start()
     seen = {}
     while trainer.steps < 200:
         trainer.step()
         seen[trainer.steps] = trainer.learner.risk.eta
-        assert trainer.actor.risk.eta == trainer.learner.risk.eta
+        assert trainer.gathering.actor.risk.eta == trainer.learner.risk.eta
     trainer.close()
     assert trainer.agent.risk == CVaR(0.2)
     assert seen[61] == 1.0  # the step from learn_start, 60, on
