@@ -98,6 +98,7 @@ OPTIONAL = {
     "pygame": ("pygame", "play", "quantail play"),
     "wandb": ("wandb", "wandb", "train --wandb"),
     "fastapi": ("quantail.viewing.live.server", "web", "quantail watch"),
+    "ray": ("ray", "ray", "train --engine ray, study --engine ray"),
     "imageio-ffmpeg": ("imageio_ffmpeg", "video", "quantail video"),
 }
 

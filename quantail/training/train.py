@@ -1,6 +1,7 @@
 """Starting a run, going on with one, and loading what it learned."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,11 @@ def prepare(
     reporter = reporter or Reporter()
     _open(folder, info, reporter)
     folder.create(info)
-    return _trainer(folder, info, env, attitude, reporter)
+    try:
+        return _trainer(folder, info, env, attitude, reporter)
+    except QuantailError:  # such as a cluster that is not there
+        shutil.rmtree(folder.path)
+        raise
 
 
 def resume(
@@ -263,7 +268,12 @@ def opening_lines(
         "learning": learning,
         "replay": f"{s.replay}, {s.replay_capacity:,} steps, {memory}",
         "budget": f"{s.steps:,} steps ({s.steps * s.action_repeat:,} frames), seed {s.seed}, "
-        f"{s.envs} {'environment' if s.envs == 1 else 'environments'}, "
+        f"{s.lanes} {'environment' if s.lanes == 1 else 'environments'}, "
         f"{device.type} with {info.threads} {'thread' if info.threads == 1 else 'threads'}",
+        **(
+            {"engine": f"ray, {s.actors} actors; not repeatable bit for bit"}
+            if s.engine == "ray"
+            else {}
+        ),
         "folder": str(folder.path),
     }

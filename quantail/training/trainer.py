@@ -63,7 +63,7 @@ class Trainer:
             noise=self.generators["learning-noise"],
             device=device,
         )
-        self.store = ReplayStore(info.observation, s.envs, s.replay_capacity)
+        self.store = ReplayStore(info.observation, s.lanes, s.replay_capacity)
         drawing = self.generators["replay"]
         self.sampler = (
             PrioritizedSampler(self.store, s.priority_exponent, drawing)
@@ -101,6 +101,18 @@ class Trainer:
 
     def _gathering(self, network: QuantileNetwork) -> Gathering:
         s = self.settings
+        if s.engine == "ray":
+            from quantail.training.elsewhere import Elsewhere
+
+            return Elsewhere(
+                self.info,
+                self.source,
+                self.attitude.behaviour,
+                self.learner,
+                self.clock,
+                self.store.truncate,
+                self.reporter.warned,
+            )
         actor = Actor(
             [make(self.source, s) for _ in range(s.envs)],
             network,
