@@ -45,8 +45,13 @@ class ReplayStore:
         self._append(env, frame, action, reward, flags)
 
     def truncate(self, env: int, final_frame: Array) -> None:
-        """The episode was cut after the last transition, in a state with this frame."""
+        """The episode was cut after the last transition, in a state with this frame.
+
+        Where that transition ended in a state of value zero, such as a life lost, nothing follows it.
+        """
         last = (self.written[env] - 1) % self.length
+        if self.flags[env, last] & TERMINAL:
+            return
         self.flags[env, last] |= TRUNCATED
         self._append(env, final_frame, 0, 0.0, FINAL)
 

@@ -196,7 +196,7 @@ class Trainer:
             first=transition.first,
             terminal=ends,
         )
-        if transition.truncated and not ends:
+        if transition.truncated:
             self.store.truncate(transition.env, transition.next_frame)
         if transition.finished:
             self._count_episode(transition, transition.finished)

@@ -259,3 +259,13 @@ def test_the_newest_episodes_returns_are_those_of_a_loop_and_stop_where_it_began
         expected.append(total)
     assert written.store.newest_returns(0, 0.5).tolist() == [0.0, *expected]
     assert len(expected) == 4
+
+
+def test_an_episode_that_is_cut_where_a_life_was_lost_has_no_frame_after_it():
+    store = ReplayStore(ObservationSpec((2,), "float32", "vector"), 1, 20)
+    store.add(0, np.zeros(2), 0, 1.0, first=True, terminal=True)
+    store.truncate(0, np.ones(2))
+    store.add(0, np.zeros(2), 0, 1.0, first=True, terminal=False)
+    store.truncate(0, np.ones(2))
+    store.check_valid()
+    assert store.written.tolist() == [3]

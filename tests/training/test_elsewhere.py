@@ -13,6 +13,7 @@ from runs import TINY
 import quantail
 from quantail.errors import QuantailError
 from quantail.recipes import compose
+from quantail.replay.store import FINAL, TERMINAL
 from quantail.risk import CVaR, Neutral
 from quantail.training.elsewhere import CHUNK, Orders, Player, actor_epsilons
 from quantail.training.reporter import Reporter
@@ -23,15 +24,11 @@ CARTPOLE = TINY | {"mlp_sizes": [16], "n_step": 1, "engine": "ray", "actors": 2,
 
 
 class Listening(Reporter):
-    def __init__(self, advanced=None):
-        self.warnings, self._advanced = [], advanced
+    def __init__(self):
+        self.warnings = []
 
     def warned(self, sentence):
         self.warnings.append(sentence)
-
-    def advanced(self, status):
-        if self._advanced:
-            self._advanced(status)
 
 
 def follows(state, action, seen):
@@ -41,6 +38,22 @@ def follows(state, action, seen):
     env.state = np.array(state, np.float64)
     found = env.step(int(action))[0]
     return np.allclose(found, seen, atol=1e-4)
+
+
+def every_transition_follows(store):
+    """Check all that a replay holds against the dynamics; how many transitions that were."""
+    checked = 0
+    for lane in range(store.envs):
+        places = np.arange(store.oldest[lane], store.written[lane])
+        frames = np.zeros((len(places), 4), np.float32)
+        store.frames.read(store.slots(np.full(len(places), lane), places), frames)
+        for at in range(len(places) - 1):
+            flags = store.flags[lane, places[at] % store.length]
+            if not flags & (TERMINAL | FINAL):
+                action = store.actions[lane, places[at] % store.length]
+                assert follows(frames[at], action, frames[at + 1]), (lane, at)
+            checked += not flags & FINAL
+    return checked
 
 
 def test_the_epsilons_of_actors_are_those_of_ape_x():
@@ -85,30 +98,30 @@ def test_a_chunk_is_what_each_environment_did_in_the_order_of_time(tmp_path):
 
 
 def test_a_killed_actor_is_replaced_and_no_transition_straddles_its_death(tmp_path):
-    killed = []
-
-    def kill(status):
-        if status.steps > 500 and not killed:
-            actor = trainer.gathering.actors[1]
-            killed.append(trainer.gathering.ray.get(actor.process.remote()))
-            os.kill(killed[0], signal.SIGKILL)
-
-    heard = Listening(kill)
-    trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=1600, reporter=heard, **CARTPOLE)
-    trainer.run()
-    assert [w for w in heard.warnings if "actor 1 was lost and is replaced" in w]
-    assert trainer.steps >= 1600
-    assert trainer.learner.updates > 300
-    for _ in range(40):
-        batch = trainer.replay.sample()
-        for row in range(len(batch.actions)):
-            state, after = batch.observations[row].numpy(), batch.next_observations[row].numpy()
-            assert follows(state, batch.actions[row], after) or batch.discounts[row] == 0
+    heard = Listening()
+    trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=10**6, reporter=heard, **CARTPOLE)
+    written, gathering = trainer.store.written, trainer.gathering
+    gathering.start()
+    while trainer.steps < 500 or not written[1]:
+        trainer.step()
+    os.kill(gathering.ray.get(gathering.actors[1].process.remote()), signal.SIGKILL)
+    while not heard.warnings:
+        trainer.step()
+    assert heard.warnings == [
+        "actor 1 was lost and is replaced; its episode is cut where it was last heard of."
+    ]
+    before = int(written[1])
+    while written[1] < before + 2 * CHUNK:  # until the new one has reported twice
+        trainer.step()
+    assert trainer.learner.updates > 50
+    trainer.store.check_valid()
+    assert every_transition_follows(trainer.store) > 500
 
     # The run goes on from its checkpoint, with new actors.
-    done = trainer.steps
-    quantail.resume(tmp_path / "run", steps=done + 300)
-    assert int((tmp_path / "run/checkpoints/last").read_text()) >= done + 300
+    trainer.save()
+    trainer.close()
+    quantail.resume(tmp_path / "run", steps=trainer.steps + 300)
+    assert int((tmp_path / "run/checkpoints/last").read_text()) >= trainer.steps + 300
 
 
 class Failing(gym.Wrapper):
