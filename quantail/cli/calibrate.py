@@ -19,8 +19,8 @@ def run(words: list[str]) -> int:
         description="Is the learned distribution true? Play episodes under the agent's own policy and "
         "compare the laws that it predicted at every step with the discounted returns that then came: "
         "coverage of the quantiles, where returns fall in their laws, how far apart they are, the "
-        "tails, the order of the quantiles, and many continuations of single states. A figure is drawn, and "
-        "all figures are kept as JSON.",
+        "tails, the order of the quantiles, and many continuations of single states. A figure is drawn, "
+        "and all figures are kept as JSON.",
     )
     parser.add_argument("run", metavar="RUN", help="folder of the run")
     parser.add_argument("--episodes", default="100", metavar="N", help="to play [100]")

@@ -29,13 +29,20 @@ def grain(means: Array, returns: Array) -> float:
     return max(NEARLY * deviation(means, returns), ROUGHLY * size, 1e-12)
 
 
-def rank(laws: Array, returns: Array, smoothing: float, generator: np.random.Generator) -> Array:
-    """F(return + noise), where F is the law of a predicted return + noise; the noise is normal.
+def even_noise(count: int, generator: np.random.Generator) -> Array:
+    """Standard normal numbers in any order, one from each of so many equally likely ranges."""
+    levels = (generator.permutation(count) + generator.random(count)) / count
+    return np.asarray(torch.special.ndtri(torch.from_numpy(levels)).numpy())
 
+
+def rank(laws: Array, returns: Array, smoothing: float, noise: Array) -> Array:
+    """F(return + noise), where F is the law of a predicted return + noise.
+
+    The noise is standard normal, times `smoothing`.
     For a true law this is uniform on [0, 1], whether it has atoms, is smooth, or is a mixture. What
-    differs by less than the noise's deviation, `smoothing`, hardly shows.
+    differs by less than `smoothing` hardly shows.
     """
-    blurred = returns + smoothing * generator.standard_normal(len(returns))
+    blurred = returns + smoothing * noise
     apart = torch.from_numpy((blurred[:, None] - laws) / smoothing)
     return np.asarray(torch.special.ndtr(apart).mean(dim=1).numpy())
 

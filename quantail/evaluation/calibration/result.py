@@ -190,7 +190,7 @@ class Calibration:
             "episodes",
             f"mean distance from the level {self.miscalibration:.3f} (by chance up to "
             f"{self.evidence.by_chance:.3f}); distance of the laws from what came {self.distance:.3g} "
-            f"(by chance up to {self.evidence.chance_distance:.3g}), less than {self.grain:.3g} is close",
+            f"(by chance up to {self.evidence.chance_distance:.3g}), below {self.grain:.3g} is close",
             f"bias of the mean {self.bias:.3g} ({bias[0]:.3g} to {bias[1]:.3g}); returns deviate "
             f"{self.deviation:.3g} from it",
             f"the worst 5 % against the mean: predicted {self.worst.predicted:.3g}, came "

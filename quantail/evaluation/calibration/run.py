@@ -11,7 +11,7 @@ from quantail.envs.make import require_fresh
 from quantail.errors import QuantailError
 from quantail.evaluation.calibration.continuations import Spot, play_on
 from quantail.evaluation.calibration.play import Trail, first_steps, known_steps, play
-from quantail.evaluation.calibration.ranks import grain, rank
+from quantail.evaluation.calibration.ranks import even_noise, grain, rank
 from quantail.evaluation.calibration.result import Calibration
 from quantail.evaluation.protocols import LONGEST, whole_number
 from quantail.risk import RiskMeasure, parse_risk
@@ -72,8 +72,12 @@ def compared(
         np.concatenate([trail.returns for trail in trails]),
     )
     smallest = grain(means, returns)
-    generator = np.random.default_rng(seed)
-    ranks = tuple(rank(trail.laws, trail.returns, smallest, generator) for trail in trails)
+    noise = even_noise(len(returns), np.random.default_rng(seed))
+    parts = np.split(noise, np.cumsum([len(trail.returns) for trail in trails])[:-1])
+    ranks = tuple(
+        rank(trail.laws, trail.returns, smallest, part)
+        for trail, part in zip(trails, parts, strict=True)
+    )
     return Calibration(
         env, risk, checkpoint, seed, tuple(trails), smallest, ranks, tuple(spots), tuple(remarks)
     )
