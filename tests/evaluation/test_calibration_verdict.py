@@ -59,7 +59,7 @@ def test_ranks_of_a_true_law_are_uniform_whatever_its_shape(shape):
 def test_a_true_law_is_seldom_called_wrong(shape):
     draw = normal if shape == "smooth" else drawn_from(TRUE[shape])
     kinds = [found(TRUE[shape], draw, 60, seed).judgement().kind for seed in range(30)]
-    assert kinds.count("wrong") == 0
+    assert kinds.count("wrong") <= 1  # of a hundred, one or two
     assert kinds.count("true") >= 28
 
 
