@@ -15,6 +15,7 @@ from quantail.envs.limits import take_off_limit
 from quantail.envs.worlds import WORLDS, solve
 from quantail.errors import QuantailError
 from quantail.evaluation.calibration import calibrate, play
+from quantail.evaluation.calibration.continuations import play_on
 from quantail.evaluation.calibration.play import Trail, discounted, known_steps, take
 from quantail.evaluation.calibration.ranks import LEVELS
 from quantail.evaluation.calibration.run import remarks_on
@@ -33,13 +34,16 @@ class Oracle(Agent):
         super().__init__(base.network, base.settings, base.observation, base.actions, name, base.risk)
         self.world, self.wrong = WORLDS[name](), wrong
         self.solution = solve(self.world)
+        self.policies = {}
 
     def state(self, observation):
         return self.world.states[int(np.argmax(observation))]
 
     def act(self, observation, risk=None):
-        policy = solve(self.world, parse_risk(risk or self.risk)).policy
-        return policy[self.state(observation)]
+        measure = parse_risk(risk or self.risk)
+        if measure not in self.policies:
+            self.policies[measure] = solve(self.world, measure).policy
+        return self.policies[measure][self.state(observation)]
 
     def quantiles(self, observation, taus):
         laws = [
@@ -146,7 +150,9 @@ def test_the_risk_asked_for_is_the_one_that_plays():
     careful = calibrate(oracle, episodes=40, states=1, continuations=20, risk="cvar:0.1")
     assert set(careful.returns) == {1.0}
     assert careful.risk == CVaR(0.1)
-    assert careful.spots[0].played == 1.0
+    steady = calibrate(Oracle(), episodes=2, states=10, continuations=20, risk="cvar:0.1")
+    for spot in steady.spots:  # a wage of 1 each day, in continuations too
+        assert spot.played == pytest.approx(sum(0.99**day for day in range(5 - spot.step)))
     assert set(calibrate(oracle, episodes=40, states=0).returns) == {2.0, -5.0}
     assert any("under neutral, and the policy under cvar:0.1 played" in one for one in careful.remarks)
 
@@ -222,13 +228,13 @@ def test_an_environment_that_cuts_too_soon_is_refused_and_late_steps_do_not_coun
     assert known_steps([Trail(0, 0, (), (), np.zeros((5, 2)), np.zeros(5))], 0.99) is None
 
 
-def test_a_spot_whose_continuations_are_cut_is_refused(monkeypatch):
-    found = calibrate(Knowing(CuttingLate), episodes=30, states=2, continuations=5)
+def test_a_state_whose_continuations_are_cut_is_refused(monkeypatch):
+    mine, lane = Knowing(CuttingLate), make(CuttingLate)
+    trail = play.play(mine, lane, Neutral(), 0, 0, 1)
     monkeypatch.setattr(CuttingLate, "longest", 3)
-    assert all(spot.remark == "" for spot in found.spots)
-    monkeypatch.setattr(Luck, "chance", 0.5)
-    with pytest.raises(QuantailError, match="had not ended after 3 steps"):
-        calibrate(Knowing(CuttingLate), episodes=30, states=2, continuations=5)
+    (spot,) = play_on(mine, lane, Neutral(), [trail], 1, 50, seed=0)
+    assert spot.remark == "the environment itself cuts episodes"
+    assert spot.played is None
 
 
 def test_an_endless_game_is_played_until_what_is_left_weighs_little():
