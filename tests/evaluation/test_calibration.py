@@ -347,6 +347,8 @@ def test_laws_that_are_not_of_the_played_policy_are_noted():
     assert "under cvar:0.1 played" in remarks(n_step=1, risk="cvar:0.1")
     assert remarks(n_step=1, target_risk="cvar:0.1", risk="cvar:0.1") == ""
     assert "whole games" in remarks("atari-paper")
+    assert "mean alone" in remarks(agent="dqn", risk="cvar:0.1")
+    assert "cvar" not in remarks(agent="dqn", risk="cvar:0.1")
 
 
 def test_the_command_tells_the_verdict_and_keeps_the_figures(cartpoles, tmp_path, capsys):

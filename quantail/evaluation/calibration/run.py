@@ -106,6 +106,8 @@ def remarks_on(settings: Settings, risk: RiskMeasure) -> list[str]:
     remarks = []
     target = settings.target_risk or settings.risk
     matters = settings.head != "expected"
+    if not matters:
+        remarks.append(f"{settings.agent} knows the mean alone: look at the bias, not at the law")
     if settings.munchausen:
         remarks.append(
             "the law contains the Munchausen terms, so it is not that of the rewards alone: it need not "
