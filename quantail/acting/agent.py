@@ -72,6 +72,21 @@ class Agent:
         answer: Array = returns[0] if single else returns
         return answer
 
+    def raw_atoms(self, observation: Any) -> Array | None:
+        """The quantiles of a head with fixed or learned levels, before they are put in rising order.
+
+        [levels, actions], or [batch, levels, actions] for a batch. None for other heads: the implicit
+        one has no levels of its own, and the others no order that could be wrong.
+        """
+        if self.settings.head not in ("quantiles", "fractions"):
+            return None
+        batch, single = self._encode(observation)
+        with self._network() as (network, device):
+            features = network.features(batch.to(device))
+            atoms = network.law(features, midpoints(1).expand(len(batch), -1)).atoms.cpu().numpy()
+        answer: Array = atoms[0] if single else atoms
+        return answer
+
     def values(self, observation: Any, risk: Risk | None = None) -> Array:
         """Q_β(x, a): [actions], or [batch, actions] for a batch."""
         batch, single = self._encode(observation)

@@ -1,5 +1,7 @@
 """quantail risk-profile RUN"""
 
+import json
+
 from quantail.cli.parser import Parser, number, whole
 from quantail.cli.sheets import print_sheet
 from quantail.evaluation.risk_profile import MEASURES, risk_profile
@@ -26,12 +28,17 @@ def run(words: list[str]) -> int:
     )
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episodes [1]")
     parser.add_argument("--checkpoint", metavar="last|best|N", help="which weights [best, or last]")
+    parser.add_argument("--json", action="store_true", help="print everything as JSON")
     arguments = parser.parse(words)
-    episodes, seed = whole("episodes", arguments.episodes, 1), whole("seed", arguments.seed, 0)
+    episodes, seed = whole("episodes", arguments.episodes, 2), whole("seed", arguments.seed, 0)
     level = number("level", arguments.level, 1)
     agent = load(arguments.run, arguments.checkpoint)
     risks = arguments.risk or MEASURES
-    print_sheet(risk_profile(agent, risks, episodes=episodes, level=level, seed=seed).sheet())
+    profile = risk_profile(agent, risks, episodes=episodes, level=level, seed=seed)
+    if arguments.json:
+        print(json.dumps(profile.to_dict() | {"run": arguments.run}))
+        return 0
+    print_sheet(profile.sheet())
     if agent.settings.head == "expected":
         print(f"{agent.settings.agent} knows the mean alone, so every risk plays the same")
     return 0

@@ -12,6 +12,7 @@ from gymnasium import spaces
 from numpy.typing import NDArray
 
 from quantail.envs.atari import AtariGame
+from quantail.envs.minatar import game_of
 from quantail.errors import QuantailError
 from quantail.observations import ActionSpec, Layout, ObservationSpec
 
@@ -87,6 +88,7 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
         self.actions = action_spec(env.action_space, name)
         self.spec_of_observation = observation_spec(env.observation_space, stack, name)
         self.observation_space = _space(self.spec_of_observation)
+        self._luck = ""
         self._stack = np.zeros((stack, *self.spec_of_observation.shape), self.observation_space.dtype)
 
     def reset(
@@ -114,9 +116,23 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
 
     def reseed(self, seed: int) -> None:
         """Other luck from here on, where chance is drawn by Gymnasium's generator or MinAtar's."""
-        self.unwrapped.np_random = np.random.default_rng(seed)
-        if hasattr(self.unwrapped, "game"):
-            self.unwrapped.game.seed(seed)
+        with self._blamed("reseed"):
+            self.unwrapped.np_random = np.random.default_rng(seed)
+            if game := game_of(self.unwrapped):
+                game.seed(seed)
+        self._luck = self._generators()
+
+    def chance_drawn(self) -> bool:
+        """Whether anything was drawn from those generators since they were reseeded."""
+        return self._generators() != self._luck
+
+    def _generators(self) -> str:
+        """Their states."""
+        states = [self.unwrapped.np_random.bit_generator.state]
+        if game := game_of(self.unwrapped):
+            key = game.random.get_state()
+            states.append({"key": key[1].tobytes(), "place": key[2:]})
+        return str(states)
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         with self._blamed("step"):

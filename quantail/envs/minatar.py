@@ -26,6 +26,12 @@ class MinAtarEpisode(gym.Wrapper[Any, Any, Any, Any]):
         return picture
 
 
+def game_of(env: gym.Env[Any, Any]) -> Any | None:
+    """MinAtar's own game within an unwrapped environment, if it is one of MinAtar's."""
+    is_one = type(env).__module__ == "minatar.gym"  # importing it would take three seconds
+    return env.game if is_one else None  # type: ignore[attr-defined]
+
+
 def register() -> None:
     """Make MinAtar's ids known to Gymnasium, as it does itself, without its import of three seconds."""
     for game in GAMES:

@@ -13,6 +13,7 @@ from quantail.acting.agent import Agent, Risk
 from quantail.envs import EnvSource, kind_of, make, specs_of
 from quantail.envs.adapt import Adapter
 from quantail.envs.make import name_of, require_fresh
+from quantail.envs.worlds import ExactLaw
 from quantail.errors import QuantailError
 from quantail.evaluation.protocols import (
     A_RECORDING,
@@ -23,7 +24,7 @@ from quantail.evaluation.protocols import (
     whole_number,
 )
 from quantail.evaluation.starts import Recording, Start, draw_starts, read_recording
-from quantail.risk import Neutral, RiskMeasure, midpoints, parse_risk
+from quantail.risk import Neutral, RiskMeasure, parse_risk
 
 LANES = 8  # episodes under way at once
 
@@ -57,9 +58,7 @@ class Evaluation:
         measure = self.risk if risk is None else parse_risk(risk)
         if isinstance(measure, Neutral):
             return self.mean
-        ordered = np.sort(self.returns)
-        levels = measure(midpoints(1000 * len(ordered), torch.float64)).numpy()
-        return float(ordered[(levels * len(ordered)).astype(int).clip(max=len(ordered) - 1)].mean())
+        return ExactLaw.of(self.returns).value(measure)
 
     @property
     def std(self) -> float:

@@ -1,7 +1,8 @@
 """What episodes return under each attitude to risk: mean, VaR and CVaR of whole episodes, by playing."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
@@ -11,10 +12,14 @@ from quantail.envs import EnvSource
 from quantail.errors import QuantailError
 from quantail.evaluation.evaluate import Evaluation, evaluate
 from quantail.evaluation.intervals import CONFIDENCE, REPEATS
+from quantail.evaluation.protocols import whole_number
 from quantail.evaluation.sheets import Sheet
 from quantail.risk import parse_risk
 
 Array = NDArray[np.float64]
+SCHEMA = 1  # of the JSON
+ENOUGH = 10  # episodes in the tail
+AT_ONCE = 4_000_000  # returns of a bootstrap in memory
 MEASURES = ("neutral", "cvar:0.1", "cvar:0.25", "wang:-0.75", "wang:0.75", "cpw:0.71", "pow:-2")
 
 
@@ -36,6 +41,8 @@ class RiskProfile:
 
     played: tuple[Evaluation, ...]
     level: float  # of VaR and CVaR: the worst share of episodes
+    agent: str = ""
+    checkpoint: int = 0  # steps of training behind the weights; 0 where that is not known
 
     def figures(self, evaluation: Evaluation) -> dict[str, Figure]:
         """Mean, VaR and CVaR of whole episodes' returns."""
@@ -61,8 +68,42 @@ class RiskProfile:
             "a policy with the best distorted value at each step need not have the best one of the "
             "whole episode: that is why it is measured",
         ]
+        if self.level * len(first.returns) < ENOUGH:
+            notes.append(
+                f"the worst {self.level:g} of {len(first.returns):,} episodes are "
+                f"{self.level * len(first.returns):.3g}: VaR and CVaR take {ENOUGH} or more to be told"
+            )
         columns = ["played under", *self._questions()]
-        return Sheet(f"{first.env}: protocol {first.protocol.label}", columns, rows, notes)
+        weights = f", checkpoint {self.checkpoint:,}" if self.checkpoint else ""
+        title = f"{first.env}: {self.agent}{weights}, protocol {first.protocol.label}"
+        return Sheet(title, columns, rows, notes)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Every figure and every return, ready for JSON."""
+        first = self.played[0]
+        return {
+            "schema": SCHEMA,
+            "env": first.env,
+            "agent": self.agent,
+            "checkpoint": self.checkpoint,
+            "protocol": first.protocol.to_dict(),
+            "seed": first.seed,
+            "episodes": len(first.returns),
+            "level": self.level,
+            "risks": [
+                {
+                    "risk": str(one.risk),
+                    **{
+                        name: asdict(figure)
+                        for name, figure in zip(
+                            ("mean", "var", "cvar"), self.figures(one).values(), strict=True
+                        )
+                    },
+                    "returns": one.returns.tolist(),
+                }
+                for one in self.played
+            ],
+        }
 
 
 def risk_profile(
@@ -75,13 +116,16 @@ def risk_profile(
     seed: int = 1,
 ) -> RiskProfile:
     """Play the same episodes under each measure with one agent."""
+    if not isinstance(agent, Agent):
+        raise QuantailError("agent takes what quantail.load or quantail.train returns.")
     if not 0 < level <= 1:
         raise QuantailError(f"level takes a number above 0 and at most 1, not {level}.")
     if not risks:
         raise QuantailError("risks takes one measure or more.")
     measures = [parse_risk(risk) for risk in risks]
+    episodes = whole_number("episodes", episodes, 2)
     played = [evaluate(agent, env, episodes=episodes, seed=seed, risk=risk) for risk in measures]
-    return RiskProfile(tuple(played), level)
+    return RiskProfile(tuple(played), level, agent.settings.agent, agent.checkpoint)
 
 
 def value_at_risk(returns: Array, level: float) -> Array:
@@ -101,8 +145,12 @@ def worst_mean(returns: Array, level: float) -> Array:
 
 
 def _bootstrap(returns: Array, ask: Callable[[Array], Array]) -> Figure:
+    """The figure and its interval; redrawn some repeats at a time, so that many episodes fit."""
     values = np.asarray(returns, np.float64)
-    drawn = np.random.default_rng(0).integers(len(values), size=(REPEATS, len(values)))
+    generator = np.random.default_rng(0)
+    block = max(1, AT_ONCE // len(values))
+    sizes = [min(block, REPEATS - begun) for begun in range(0, REPEATS, block)]
+    asked = [ask(values[generator.integers(len(values), size=(size, len(values)))]) for size in sizes]
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(ask(values[drawn]), [tail, 1 - tail])
+    low, high = np.quantile(np.concatenate(asked), [tail, 1 - tail])
     return Figure(float(ask(values)), float(low), float(high))

@@ -244,3 +244,23 @@ def test_values_that_do_not_fit_in_bytes_are_refused_and_not_wrapped(value, refu
         return
     with pytest.raises(QuantailError, match="its observation_space says uint8"):
         env.reset(seed=0)
+
+
+def test_an_attribute_called_game_does_not_make_an_environment_one_of_minatar_s():
+    class Playing(Counting):
+        game = "chess"
+
+        def step(self, action):
+            self.drawn = self.np_random.random()
+            return super().step(action)
+
+    env = Adapter(Playing(), 1, "playing")
+    env.reset(seed=0)
+    drawn = []
+    for luck in (1, 1, 2):
+        env.reseed(luck)
+        assert not env.chance_drawn()
+        env.step(4)
+        assert env.chance_drawn()
+        drawn.append(env.unwrapped.drawn)
+    assert drawn[0] == drawn[1] != drawn[2]

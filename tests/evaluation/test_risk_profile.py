@@ -1,3 +1,5 @@
+import json
+
 import numpy as np
 import pytest
 from hypothesis import given
@@ -49,7 +51,28 @@ def test_the_interval_of_the_mean_is_about_that_of_a_normal_law():
     assert figure.high - figure.low == pytest.approx(2 * half, rel=0.15)
 
 
+def test_many_episodes_are_redrawn_in_parts_of_bounded_size(monkeypatch):
+    profile = risk_profile(agent(), ["neutral"], episodes=40)
+    whole = profile.figures(profile.played[0])["mean"]
+    monkeypatch.setattr("quantail.evaluation.risk_profile.AT_ONCE", 100)
+    parts = profile.figures(profile.played[0])["mean"]
+    assert parts.value == whole.value
+    assert parts.low == pytest.approx(whole.low, rel=0.03)
+    assert parts.high == pytest.approx(whole.high, rel=0.03)
+
+
+def test_a_tail_of_few_episodes_is_told():
+    few = " ".join(risk_profile(agent(), ["neutral"], episodes=30, level=0.1).sheet().notes)
+    assert "the worst 0.1 of 30 episodes are 3" in few
+    enough = " ".join(risk_profile(agent(), ["neutral"], episodes=30, level=0.5).sheet().notes)
+    assert "the worst" not in enough
+
+
 def test_bad_questions_get_one_sentence():
+    with pytest.raises(QuantailError, match="episodes takes a whole number of at least 2"):
+        risk_profile(agent(), episodes=1)
+    with pytest.raises(QuantailError, match="agent takes what"):
+        risk_profile("runs/one")
     with pytest.raises(QuantailError, match="level takes a number above 0"):
         risk_profile(agent(), level=0)
     with pytest.raises(QuantailError, match="one measure or more"):
@@ -62,8 +85,14 @@ def test_the_command_tells_every_measure(cartpoles, capsys):
     words = ("--risk", "neutral", "--risk", "wang:-0.75", "--episodes", 5, "--level", "0.2")
     assert command("risk-profile", cartpoles / "iqn-0", *words) == 0
     said = capsys.readouterr().out
-    for word in ("neutral", "wang:-0.75", "CVaR(0.2)", "VaR(0.2)", "5 whole episodes"):
+    for word in ("wang:-0.75", "CVaR(0.2)", "VaR(0.2)", "5 whole episodes", "iqn, checkpoint"):
         assert word in said, word
+    assert command("risk-profile", cartpoles / "iqn-0", *words, "--json") == 0
+    told = json.loads(capsys.readouterr().out)
+    assert told["schema"] == 1
+    assert told["checkpoint"] in (100, 200)
+    assert [one["risk"] for one in told["risks"]] == ["neutral", "wang:-0.75"]
+    assert told["risks"][0]["cvar"]["value"] == pytest.approx(min(told["risks"][0]["returns"]))
     assert command("risk-profile", cartpoles / "dqn-0", "--episodes", 2) == 0
     assert "knows the mean alone" in capsys.readouterr().out
     assert command("risk-profile", cartpoles / "iqn-0", "--level", "2") == 2
