@@ -97,6 +97,7 @@ OPTIONAL = {
     "rliable": ("rliable.library", "stats", "intervals over seeds"),
     "pygame": ("pygame", "play", "quantail play"),
     "wandb": ("wandb", "wandb", "train --wandb"),
+    "ray": ("ray", "ray", "study --engine ray"),
     "imageio-ffmpeg": ("imageio_ffmpeg", "video", "quantail video"),
 }
 

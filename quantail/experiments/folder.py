@@ -52,12 +52,12 @@ class StudyFolder:
             )
         if (self.path / "study.json").exists():
             there = self.read()
-            if there.hash != study.hash:
+            if there.hash != study.hash and self._has_results():
                 raise QuantailError(
                     f"{self.path} holds another study, {_difference(there, study)}: "
                     "name another folder with --out."
                 )
-            if sum(one.seeds for one in there.configs()) >= sum(one.seeds for one in study.configs()):
+            if there.hash == study.hash and _seeds(there) >= _seeds(study):
                 return there
         for folder in (self.runs, self.failures, self.logs):
             folder.mkdir(parents=True, exist_ok=True)
@@ -65,6 +65,9 @@ class StudyFolder:
         write_json(self.path / "study.json", content)
         self.__dict__.pop("jobs", None)
         return study
+
+    def _has_results(self) -> bool:
+        return self.results.exists() or (self.runs.exists() and any(self.runs.iterdir()))
 
     def read(self) -> Study:
         """The study in this folder, or why it cannot be read."""
@@ -140,6 +143,10 @@ class StudyFolder:
 
     def states(self) -> list[State]:
         return [self.state(name) for name in self.jobs]
+
+
+def _seeds(study: Study) -> int:
+    return sum(one.seeds for one in study.configs())
 
 
 def _last_told(timing: Path) -> tuple[int, float]:

@@ -125,7 +125,7 @@ class LiveView(PlainView):
         return Group(*top, rows)
 
 
-def study_table(running: list[State], failed: dict[str, str]) -> Table:
+def study_table(running: list[State], failed: dict[str, str], word: str = "running") -> Table:
     """Runs under way with their rate and time left, and failed ones with their reason."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("run", "", "steps", "rate", "left"):
@@ -135,9 +135,9 @@ def study_table(running: list[State], failed: dict[str, str]) -> Table:
         left = (total - state.steps) / state.rate if state.rate else float("nan")
         rate = f"{state.rate:,.0f}/s" if state.rate else "–"
         share = f"{state.steps / total:.0%}"
-        table.add_row(state.job.name, "running", f"{state.steps:,} ({share})", rate, duration(left))
+        table.add_row(state.job.name, word, f"{state.steps:,} ({share})", rate, duration(left))
     if len(running) > SHOWN:
-        table.add_row(f"and {len(running) - SHOWN} more", "running", "", "", "")
+        table.add_row(f"and {len(running) - SHOWN} more", word, "", "", "")
     for name, reason in list(failed.items())[-SHOWN:]:
         table.add_row(Text(name, style="red"), Text(f"failed: {reason}", style="red"), "", "", "")
     return table
