@@ -38,8 +38,8 @@ def resume(words: list[str]) -> int:
     """Go on with a study."""
     parser = Parser(
         prog="quantail study resume",
-        description="Go on with a study: runs that were stopped go on from their checkpoints, bit for bit "
-        "as if nothing had happened, and what failed is tried again.",
+        description="Go on with a study: runs that were stopped go on from their checkpoints, bit for "
+        "bit as if nothing had happened, and what failed is tried again.",
     )
     parser.add_argument("study", metavar="STUDY", help="folder of the study")
     add_engine(parser)

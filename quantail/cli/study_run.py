@@ -27,8 +27,8 @@ def run_named(name: str, words: list[str]) -> int:
     about = read_study(name)
     parser = Parser(
         prog=f"quantail study {name}",
-        description=f"{about.title}: {len(about.jobs())} runs with the paper's settings, or with --small "
-        "a short version on MinAtar that takes less than half an hour on two cores.",
+        description=f"{about.title}: {len(about.jobs())} runs with the paper's settings, or with "
+        "--small a short version on MinAtar that takes less than half an hour on two cores.",
     )
     parser.add_argument("--small", action="store_true", help="the short version, on MinAtar")
     add_changes(parser)
@@ -41,8 +41,8 @@ def run_grid(words: list[str]) -> int:
     """A study of the user's own."""
     parser = Parser(
         prog="quantail study grid",
-        description="Run the grid in a TOML file: games, steps, seeds, [settings] of every run, a [grid] "
-        "of axes and [references] beside it. docs/studies.md has the whole format.",
+        description="Run the grid in a TOML file: games, steps, seeds, [settings] of every run, a "
+        "[grid] of axes and [references] beside it. docs/studies.md has the whole format.",
     )
     parser.add_argument("file", metavar="FILE.toml", help="the study")
     parser.add_argument(

@@ -2,6 +2,7 @@
 
 import contextlib
 import os
+import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
@@ -15,6 +16,7 @@ from quantail.training.progress import counted
 
 RETRIES = 5  # deaths of a worker that one run survives
 POLL = 0.2  # seconds
+KNOCK = 5.0  # seconds for a cluster to answer
 
 
 class RayEngine:
@@ -48,10 +50,9 @@ class RayEngine:
         needs = {"num_cpus": self.threads, "num_gpus": self.gpus}
         task = ray.remote(max_retries=RETRIES, max_calls=1, **needs)(_task)
         path, here = str(folder.path.resolve()), os.getcwd()
-        refs: dict[Any, str] = {}
         for name in names:
             folder.log(name).unlink(missing_ok=True)  # there again as soon as the run begins
-            refs[task.remote(path, name, here)] = name
+        refs: dict[Any, str] = {task.remote(path, name, here): name for name in names}
         begun: set[str] = set()
         asked = False
         try:
@@ -66,7 +67,11 @@ class RayEngine:
                         begun.add(name)
                         yield Event(name, "started")
                 for ref in finished:
-                    yield _event(ray, ref, refs.pop(ref))
+                    event = _event(ray, ref, refs.pop(ref))
+                    if event.what == "stopped" and not stopping():  # its machine was asked to go
+                        refs[task.remote(path, event.name, here)] = event.name
+                    else:
+                        yield event
                 if not finished:
                     yield None
         finally:  # interrupted at once
@@ -114,19 +119,27 @@ def _ray() -> Any:
 
 def _connect(ray: Any, address: str) -> None:
     """Join a cluster, or with address local start one of this machine's cores."""
+    if ray.is_initialized():
+        raise QuantailError("Ray is in use in this process already: end it with ray.shutdown() first.")
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         options |= {"num_cpus": cores(), "include_dashboard": False}
-    if ray.is_initialized():
-        raise QuantailError("Ray is in use in this process already: end it with ray.shutdown() first.")
     try:
+        _require_answer(address)
         ray.init(address=address, **options)
     except Exception as error:
-        told = (str(error).strip().splitlines() or [type(error).__name__])[0]
+        told = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise QuantailError(
-            f"no Ray cluster answers at {address}: start one with `ray start --head`, name its address, "
-            f"or give --address local ({told})."
+            f"no Ray cluster answers at {address}: start one with `ray start --head` and name its "
+            f"address, or give --address local ({told})."
         ) from error
+
+
+def _require_answer(address: str) -> None:
+    """Knock where an address names a host and a port: Ray itself would wait for a minute and more."""
+    host, colon, port = address.removeprefix("ray://").rpartition(":")
+    if colon and port.isdigit():
+        socket.create_connection((host, int(port)), timeout=KNOCK).close()
 
 
 def _needs(threads: int, gpus: float) -> str:
