@@ -127,8 +127,9 @@ def _told(folder: StudyFolder, kind: tuple[str, str]) -> Cost | None:
 def _measured(job: Job, seconds: float) -> Cost:
     """Some steps of this run, in the state in which it spends its time: learning."""
     threads = torch.get_num_threads()
-    batch = job.settings.batch_size + job.settings.n_step * job.settings.envs + 1
-    changes = {**job.changes, "learn_start": max(START, batch), "replay_capacity": 4096}
+    start = max(START, 2 * job.settings.n_step * job.settings.envs)
+    few = {"learn_start": start, "replay_capacity": 64 * start, "steps": 1_000_000_000}
+    changes = {**job.changes, **few, "tensorboard": False, "wandb": ""}
     with tempfile.TemporaryDirectory() as place:
         trainer = prepare(job.env, preset=job.preset, out=Path(place) / "run", **changes)
         with closing(trainer):
