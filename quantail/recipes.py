@@ -12,6 +12,7 @@ from typing import Any
 from quantail.errors import QuantailError, did_you_mean
 from quantail.settings import (
     ABOUT,
+    APEX,
     FQF,
     MUNCHAUSEN,
     NATURE,
@@ -362,10 +363,12 @@ def _layers(preset: str, changes: Changes, base: str) -> list[tuple[str, Changes
         for_head = about.heads.get(str(above["head"]), {})
         published = about.heads.get("fractions") is FQF_ATARI and above["head"] == "fractions"
         of_preset = [(about.source, about.settings), (FQF if published else OURS, for_head)]
+    elsewhere = {"replay": "prioritized"} if above.get("engine") == "ray" else {}
     return [
         *of_preset,
         *needs,
         (recipe.paper, {"agent": agent, **recipe.parts}),
+        (APEX, elsewhere),
         (recipe.paper if _like(under) == "atari-paper" else OURS, recipe.on.get(_like(under), {})),
         (preset, file),
         ("you", changes),

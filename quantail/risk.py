@@ -26,6 +26,7 @@ class RiskMeasure:
     name: ClassVar[str]
     summary: ClassVar[str]
     takes: ClassVar[str] = ""  # what η may be, where there is one
+    neutral_eta: ClassVar[float | None] = None  # where the measure is the mean, if η can go there
 
     def distort(self, tau: Tensor) -> Tensor:
         """β(τ)."""
@@ -89,6 +90,7 @@ class CPW(RiskMeasure):
     name = "cpw"
     summary = "cumulative prospect weighting: people's view of rare events (0.71)"
     takes = "a number of at least 0.28 (below that the map is not monotone)"
+    neutral_eta = 1.0
 
     def in_range(self) -> bool:
         return 0.28 <= self.eta < math.inf
@@ -107,6 +109,7 @@ class Wang(RiskMeasure):
     name = "wang"
     summary = "shifts a normal return by η deviations: averse below 0, seeking above"
     takes = "any finite number"
+    neutral_eta = 0.0
 
     def in_range(self) -> bool:
         return math.isfinite(self.eta)
@@ -127,6 +130,7 @@ class Pow(RiskMeasure):
     name = "pow"
     summary = "power weighting: averse below 0, seeking above"
     takes = "any finite number"
+    neutral_eta = 0.0
 
     def in_range(self) -> bool:
         return math.isfinite(self.eta)
@@ -151,6 +155,7 @@ class CVaR(RiskMeasure):
     name = "cvar"
     summary = "the mean of the worst fraction η of returns: averse"
     takes = "a number above 0 and at most 1"
+    neutral_eta = 1.0
 
     def in_range(self) -> bool:
         return 0 < self.eta <= 1
@@ -248,6 +253,15 @@ def parse_risk(risk: str | RiskMeasure | TauMap) -> RiskMeasure:
     if not _is_number(parameter):
         raise QuantailError(f"risk {risk!r}: {name}:η takes {measure.takes}.")
     return measure(float(parameter))  # type: ignore[call-arg]
+
+
+def eased(measure: RiskMeasure, share: float) -> RiskMeasure:
+    """The measure with η so far on its straight way from neutral to its own value; 1 is there."""
+    start = measure.neutral_eta
+    if start is None or share >= 1:
+        return measure
+    eta: float = measure.eta  # type: ignore[attr-defined]
+    return type(measure)(start + (eta - start) * share)  # type: ignore[call-arg]
 
 
 def midpoints(count: int, dtype: torch.dtype = torch.float32) -> Tensor:

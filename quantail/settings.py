@@ -21,6 +21,7 @@ NOISY = "NoisyNet, Fortunato et al. 2018"
 PRIORITIZED = "prioritized replay, Schaul et al. 2016"
 MUNCHAUSEN = "Munchausen, Vieillard et al. 2020"
 FQF = "FQF, Yang et al. 2019"
+APEX = "Ape-X, Horgan et al. 2018"
 OURS = "ours"
 
 
@@ -52,11 +53,18 @@ class Settings:
     steps: int = _setting(50_000_000, "run", "length of the run, over all environments", unit="steps", source=PAPER, least=1)
     seed: int = _setting(0, "run", "the one seed from which every generator grows", least=0)
     envs: int = _setting(1, "run", "copies of the environment, stepped with one forward pass", least=1)
+    engine: str = _setting("local", "run", "who plays: this process, or actors on Ray, with weights a little old (not repeatable bit for bit)", choices=("local", "ray"))
+    actors: int = _setting(4, "run", "processes that play, each with `envs` copies of the environment", source=OURS, least=1, only=("engine", "ray"))
     device: str = _setting("auto", "run", "where networks live; auto is cuda or mps where there is one", choices=("auto", "cpu", "cuda", "mps"))
     threads: int = _setting(0, "run", "threads of the CPU for tensors; 0 leaves torch's choice", least=0)
 
     precision: str = _setting("float32", "run", "numbers in the matrix products of an update: tf32 or bfloat16 on GPUs that have them (slow on most CPUs); targets and losses stay float32", choices=("float32", "tf32", "bfloat16"))
     compile: bool = _setting(False, "run", "let torch.compile fuse an update; on a CPU it loses at Atari's size (see docs/performance.md)")
+
+    behaviour_risk: str = _setting("", "risk", "measure of the actions taken in training; the run's `risk` if empty")
+    target_risk: str = _setting("", "risk", "measure that chooses a* of the target; the run's `risk` if empty")
+    evaluation_risk: str = _setting("", "risk", "measure of evaluation, and of the trained agent; the run's `risk` if empty")
+    risk_steps: int = _setting(0, "risk", "η of behaviour and target goes from where the measure is neutral to its own value, after learn_start; 0 is at once", unit="steps", least=0)
 
     stack: int = _setting(1, "environment", "newest observations that the agent sees together", unit="observations", least=1)
     max_episode_steps: int = _setting(0, "environment", "truncate episodes after so many; 0 keeps the environment's own limit", unit="steps", least=0)
@@ -114,6 +122,8 @@ class Settings:
     epsilon_start: float = _setting(1.0, "acting", "chance of a random action at the start", source=NATURE, least=0, most=1)
     epsilon_end: float = _setting(0.01, "acting", "chance of a random action in the end", source=QR, least=0, most=1)
     epsilon_steps: int = _setting(1_000_000, "acting", "from start to end, after learn_start", unit="steps", source=QR, least=0)
+    actor_epsilon: float = _setting(0.4, "acting", "ε of the actor that explores most, once learning has begun", source=APEX, least=0, most=1, only=("engine", "ray"))
+    actor_epsilon_power: float = _setting(7.0, "acting", "α, how much less the others explore: ε^(1 + α i/(actors − 1))", source=APEX, least=0, only=("engine", "ray"))
     evaluation_epsilon: float = _setting(0.001, "acting", "chance of a random action in evaluation", source=QR, least=0, most=1)
 
     evaluation_every: int = _setting(250_000, "evaluation", "from one evaluation to the next", unit="steps", source=PAPER, least=1)
@@ -134,16 +144,16 @@ class Settings:
                 f"steps {self.steps:,} end before learning begins: "
                 f"raise steps or lower learn_start, which is {self.learn_start:,}."
             )
-        if self.learn_start <= self.n_step * self.envs:
+        if self.learn_start <= self.n_step * self.lanes:
             raise QuantailError(
                 f"learn_start {self.learn_start} comes before the first n-step return is known: "
-                f"with n_step {self.n_step} and envs {self.envs} it takes more than "
-                f"{self.n_step * self.envs}."
+                f"with n_step {self.n_step} and {self.lanes} environments it takes more than "
+                f"{self.n_step * self.lanes}."
             )
-        if self.replay_capacity // self.envs < self.stack + self.n_step + 1:
+        if self.replay_capacity // self.lanes < self.stack + self.n_step + 1:
             raise QuantailError(
-                f"replay_capacity {self.replay_capacity} leaves {self.replay_capacity // self.envs} "
-                f"places for each of {self.envs} environments: "
+                f"replay_capacity {self.replay_capacity} leaves {self.replay_capacity // self.lanes} "
+                f"places for each of {self.lanes} environments: "
                 f"stack and n_step need at least {self.stack + self.n_step + 1}."
             )
         if self.head == "categorical" and self.value_min >= self.value_max:
@@ -170,6 +180,15 @@ class Settings:
         """Whether a setting has any effect beside the others."""
         only = ABOUT[name].only
         return not only or str(getattr(self, only[0])) in only[1:]
+
+    @property
+    def lanes(self) -> int:
+        """Environments in all."""
+        return self.envs * (self.actors if self.engine == "ray" else 1)
+
+    def played_risk(self) -> str:
+        """The measure of evaluation and of the trained agent."""
+        return self.evaluation_risk or self.risk
 
     def to_dict(self) -> dict[str, Any]:
         """Plain values, ready for JSON or TOML."""

@@ -36,7 +36,7 @@ def _row(env: str, setting: str, seconds: float, **changes: Any) -> Row:
 
 def _race(setting: str, trainer: Trainer, seconds: float) -> Row:
     s = trainer.settings
-    trainer.actor.start()
+    trainer.gathering.start()
     while trainer.steps < START:
         trainer.step()
     batch = trainer.replay.sample()

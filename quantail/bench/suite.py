@@ -9,7 +9,7 @@ from typing import Any
 
 import torch
 
-from quantail.bench import act, end_to_end, learner, replay
+from quantail.bench import act, end_to_end, learner, replay, watch
 from quantail.bench.measure import Row
 from quantail.training.allocator import keep_large_blocks
 
@@ -18,6 +18,7 @@ BENCHES: dict[str, Callable[[float], Iterator[Row]]] = {
     "act": act.rows,
     "replay": replay.rows,
     "end-to-end": end_to_end.rows,
+    "watch": watch.rows,
 }
 
 

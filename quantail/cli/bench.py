@@ -21,7 +21,8 @@ def run(words: list[str]) -> int:
         description="What this machine does, each figure beside its bound, timed in turn with it. The "
         "ratio is the bound's time over ours: 1 is the bound. Bounds are: for learner and act the dense "
         "products and convolutions of the network done bare (IQN leaves out features that are zero, so "
-        "it can be faster); for replay the copying of as many bytes; for end-to-end the updates alone.",
+        "it can be faster); for replay the copying of as many bytes; for end-to-end the updates "
+        "alone; for watch the decision and the environment's step without what is shown of them.",
     )
     parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"{', '.join(BENCHES)} [all]")
     parser.add_argument("--json", metavar="FILE", help="write the rows there too")

@@ -97,7 +97,8 @@ OPTIONAL = {
     "rliable": ("rliable.library", "stats", "intervals over seeds"),
     "pygame": ("pygame", "play", "quantail play"),
     "wandb": ("wandb", "wandb", "train --wandb"),
-    "ray": ("ray", "ray", "study --engine ray"),
+    "fastapi": ("quantail.viewing.live.server", "web", "quantail watch"),
+    "ray": ("ray", "ray", "train --engine ray, study --engine ray"),
     "imageio-ffmpeg": ("imageio_ffmpeg", "video", "quantail video"),
 }
 

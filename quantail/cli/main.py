@@ -14,6 +14,7 @@ COMMANDS = {
     "report": "one page about runs: curves, scores, distributions, settings",
     "compare": "a run's learning curve beside published ones, or another run's",
     "play": "play an environment yourself, and record start states",
+    "watch": "watch an agent play in the browser, and turn its risk as it plays",
     "video": "a game beside the return distribution of every action, as MP4",
     "calibrate": "is the learned distribution true? a report and a figure",
     "risk-profile": "mean, VaR and CVaR of whole episodes under each risk measure",

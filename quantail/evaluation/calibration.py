@@ -10,6 +10,7 @@ from numpy.typing import NDArray
 from quantail.acting.agent import Agent, Risk
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter
+from quantail.envs.learned import as_learned
 from quantail.envs.make import require_fresh
 from quantail.errors import QuantailError
 from quantail.evaluation.intervals import REPEATS
@@ -251,11 +252,9 @@ def _predicted(agent: Agent, decisions: Sequence[tuple[NDArray[Any], int]]) -> A
 
 def _learned(agent: Agent, lane: Adapter, action: int) -> tuple[NDArray[Any], float, bool, bool]:
     """A step as learning sees it: the observation, the reward, whether it is an end, or a cut."""
-    s = agent.settings
     observation, reward, terminated, truncated, info = lane.step(action)
-    if s.clip_rewards:
-        reward = min(max(reward, -s.clip_rewards), s.clip_rewards)
-    ends = terminated or (s.life_loss_ends and bool(info.get("life_lost", False)))
+    life_lost = bool(info.get("life_lost", False))
+    reward, ends = as_learned(agent.settings, reward, terminated=terminated, life_lost=life_lost)
     return observation, reward, ends, truncated
 
 

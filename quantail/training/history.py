@@ -16,6 +16,7 @@ from quantail.evaluation.results import Result, read_results
 from quantail.files import read_json
 from quantail.recipes import parts_of
 from quantail.settings import DEFAULTS, Settings
+from quantail.training.attitude import described
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.results import pick_result, saved_results
 from quantail.training.run_folder import RunFolder, RunInfo
@@ -140,7 +141,7 @@ def agent_name(run: History) -> str:
     """What an agent is called in tables: its recipe, what differs from it, and its risk."""
     settings = run.settings
     named = " ".join([settings.agent, *parts_of(settings)])
-    return named if settings.risk == "neutral" else f"{named}, {settings.risk}"
+    return named if described(settings) == "neutral" else f"{named}, {described(settings)}"
 
 
 def run_results(group: Group, run: History, protocol: str | None = None) -> list[Result]:
@@ -160,7 +161,7 @@ def run_results(group: Group, run: History, protocol: str | None = None) -> list
 def result_of(group: Group, run: History, content: dict[str, Any]) -> Result:
     """A kept evaluation as a row of a table."""
     protocol: Protocol = content["protocol"]
-    other = "" if content["risk"] == run.settings.risk else f", played with {content['risk']}"
+    other = "" if content["risk"] == run.settings.played_risk() else f", played with {content['risk']}"
     return Result(
         agent=f"{group.label}{other}",
         game=game_of(run.info.env),

@@ -211,6 +211,8 @@ def summary_lines(s: Summary) -> list[str]:
         folder = s.run / "checkpoints" / f"{steps:09d}"
         lines.append(f"best    {values['best']:.2f} at step {steps:,}: {folder}")
     lines.append(f"time    {duration(total)}: {shares}")
+    if played := total - s.seconds.get("evaluation", 0.0):
+        lines.append(f"rate    {s.steps / played:,.0f} steps ({s.frames / played:,.0f} frames) a second")
     lines.append("next")
     if s.stopped_by:
         lines.append(f"  quantail resume {s.run}")

@@ -1,6 +1,7 @@
 """Starting a run, going on with one, and loading what it learned."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -16,9 +17,10 @@ from quantail.recipes import compose, parts_of
 from quantail.replay import PrioritizedSampler, ReplayStore, require_memory
 from quantail.replay.frames import compresses
 from quantail.replay.memory import human_bytes
-from quantail.risk import RiskMeasure, parse_risk
+from quantail.risk import parse_risk
 from quantail.settings import Settings
 from quantail.training.allocator import keep_large_blocks
+from quantail.training.attitude import Attitude, attitude_of, described, with_plain_risks
 from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.reporter import Reporter
 from quantail.training.run_folder import RunFolder, RunInfo, default_folder
@@ -64,6 +66,8 @@ def prepare(
     changes = settings | {name: value for name, value in named.items() if value is not None}
     chosen = compose(preset, changes, base=fitting)
     measure = parse_risk(chosen.risk if risk is None else risk)
+    attitude = attitude_of(chosen, measure)
+    chosen = with_plain_risks(chosen, measure, attitude)
     observation, actions = _specs(env, chosen)
     require_fresh(env)
     build_network(chosen, observation, actions.count)  # what does not fit is refused before the run is
@@ -74,7 +78,11 @@ def prepare(
     reporter = reporter or Reporter()
     _open(folder, info, reporter)
     folder.create(info)
-    return _trainer(folder, info, env, measure, reporter)
+    try:
+        return _trainer(folder, info, env, attitude, reporter)
+    except QuantailError:  # such as a cluster that is not there
+        shutil.rmtree(folder.path)
+        raise
 
 
 def resume(
@@ -107,7 +115,8 @@ def resume(
     with folder.held():
         found = _found(folder, checkpoint, info.settings.steps)
         _open(folder, info, reporter)
-        trainer = _trainer(folder, info, source, measure, reporter)
+        attitude = attitude_of(info.settings, measure)
+        trainer = _trainer(folder, info, source, attitude, reporter)
         if found is not None:
             trainer.restore(found)
         if steps is not None:
@@ -160,7 +169,7 @@ def load(
         info.observation,
         info.actions,
         info.env,
-        parse_risk(info.settings.risk if risk is None else risk),
+        parse_risk(info.settings.played_risk() if risk is None else risk),
         found.state["steps"],
     )
 
@@ -201,17 +210,18 @@ def _open(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
         )
     if not s.noisy and s.epsilon_start == s.epsilon_end == 0:
         reporter.warned("noisy is no and epsilon_start and epsilon_end are 0: the agent never explores.")
-    if s.risk == "neutral":
+    attitude = described(s)
+    if attitude == "neutral":
         return
     if s.head == "expected":
         reporter.warned(
-            f"{s.agent} learns the mean alone, so risk {s.risk} changes nothing in what it does, only "
+            f"{s.agent} learns the mean alone, so risk {attitude} changes nothing in what it does, only "
             "which checkpoint is called best; an agent such as iqn learns the distribution."
         )
     elif s.n_step > 1:
         reporter.warned(
             f"with n_step {s.n_step} the first rewards of a target are the exploring policy's, "
-            f"so the learned law is not that of the policy under {s.risk}; n_step 1 makes it so."
+            f"so the learned law is not that of the policy under {attitude}; n_step 1 makes it so."
         )
 
 
@@ -221,12 +231,12 @@ def other_work() -> float:
 
 
 def _trainer(
-    folder: RunFolder, info: RunInfo, source: EnvSource, risk: RiskMeasure, reporter: Reporter
+    folder: RunFolder, info: RunInfo, source: EnvSource, attitude: Attitude, reporter: Reporter
 ) -> Trainer:
     torch.set_num_threads(info.threads)
     torch.set_float32_matmul_precision("high" if info.settings.precision == "tf32" else "highest")
     keep_large_blocks()
-    return Trainer(folder, info, source, risk, pick_device(info.settings.device), reporter)
+    return Trainer(folder, info, source, attitude, pick_device(info.settings.device), reporter)
 
 
 def opening_lines(
@@ -254,11 +264,16 @@ def opening_lines(
     return {
         "environment": f"{info.env}, observation {shape}, {info.actions.count} "
         f"{'action' if info.actions.count == 1 else 'actions'}",
-        "agent": f"{agent}, risk {s.risk}, preset {info.preset}",
+        "agent": f"{agent}, risk {described(s)}, preset {info.preset}",
         "learning": learning,
         "replay": f"{s.replay}, {s.replay_capacity:,} steps, {memory}",
         "budget": f"{s.steps:,} steps ({s.steps * s.action_repeat:,} frames), seed {s.seed}, "
-        f"{s.envs} {'environment' if s.envs == 1 else 'environments'}, "
+        f"{s.lanes} {'environment' if s.lanes == 1 else 'environments'}, "
         f"{device.type} with {info.threads} {'thread' if info.threads == 1 else 'threads'}",
+        **(
+            {"engine": f"ray, {s.actors} actors; not repeatable bit for bit"}
+            if s.engine == "ray"
+            else {}
+        ),
         "folder": str(folder.path),
     }

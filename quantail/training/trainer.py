@@ -12,17 +12,19 @@ from quantail.acting.actor import Actor, Episode, Transition
 from quantail.acting.agent import Agent
 from quantail.acting.schedules import linear
 from quantail.envs import EnvSource, make
-from quantail.envs.adapt import Adapter, newest_frame
+from quantail.envs.adapt import Adapter
+from quantail.envs.learned import as_learned
 from quantail.evaluation.evaluate import LANES, EvaluationStopped, play_episodes
 from quantail.evaluation.protocols import LONGEST, own_protocol
 from quantail.learning.learner import Learner
-from quantail.networks import build_network
+from quantail.networks import QuantileNetwork, build_network
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.replay.memory import available_memory, human_bytes
-from quantail.risk import RiskMeasure
 from quantail.training import seeds, tables
+from quantail.training.attitude import Attitude
 from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.clock import Clock
+from quantail.training.gathering import Gathering, Here
 from quantail.training.reporter import Reporter, Status, Summary
 from quantail.training.run_folder import RunFolder, RunInfo
 from quantail.training.scores import Scores
@@ -41,13 +43,13 @@ class Trainer:
         folder: RunFolder,
         info: RunInfo,
         source: EnvSource,
-        risk: RiskMeasure,
+        attitude: Attitude,
         device: torch.device,
         reporter: Reporter,
     ) -> None:
         s = info.settings
         self.folder, self.info, self.settings, self.reporter = folder, info, s, reporter
-        self.source, self.risk, self.device = source, risk, device
+        self.source, self.attitude, self.device = source, attitude, device
         self.protocol = own_protocol(s)
         self.generators = {name: seeds.generator(s.seed, name) for name in seeds.GENERATORS}
         network = build_network(
@@ -56,12 +58,12 @@ class Trainer:
         self.learner = Learner(
             network,
             s,
-            risk,
+            attitude.target,
             taus=self.generators["learning-taus"],
             noise=self.generators["learning-noise"],
             device=device,
         )
-        self.store = ReplayStore(info.observation, s.envs, s.replay_capacity)
+        self.store = ReplayStore(info.observation, s.lanes, s.replay_capacity)
         drawing = self.generators["replay"]
         self.sampler = (
             PrioritizedSampler(self.store, s.priority_exponent, drawing)
@@ -70,19 +72,9 @@ class Trainer:
         )
         self.replay = Replay(self.store, self.sampler, s.batch_size, s.n_step, s.discount)
         self.journal = ReplayJournal(folder.replay, self.store)
-        self.actor = Actor(
-            [make(source, s) for _ in range(s.envs)],
-            network,
-            risk,
-            s.policy_samples,
-            device,
-            seeds=self.generators["episodes"],
-            exploration=self.generators["exploration"],
-            taus=self.generators["acting-taus"],
-            noise=self.generators["acting-noise"],
-            scheme=s.tau,
-        )
-        self.agent = Agent(network, s, info.observation, info.actions, source, risk)
+        self.clock = Clock()
+        self.gathering = self._gathering(network)
+        self.agent = Agent(network, s, info.observation, info.actions, source, attitude.evaluation)
         self.checkpoints = Checkpoints(folder.checkpoints)
         self.tables = {
             "metrics": tables.Table(folder.table("metrics"), tables.METRICS),
@@ -92,7 +84,6 @@ class Trainer:
         }
         self.sinks = open_sinks(s, folder.path)
         self.support = SupportWatch(s.value_min, s.value_max) if s.head == "categorical" else None
-        self.clock = Clock()
         self._lanes: list[Adapter] = []
         self.signals = StopSignals()
         self._logged_seconds = 0.0
@@ -108,6 +99,34 @@ class Trainer:
         self.done_at = {"log": 0, "evaluation": -1, "checkpoint": 0}
         self.scores = Scores()
 
+    def _gathering(self, network: QuantileNetwork) -> Gathering:
+        s = self.settings
+        if s.engine == "ray":
+            from quantail.training.elsewhere import Elsewhere
+
+            return Elsewhere(
+                self.info,
+                self.source,
+                self.attitude.behaviour,
+                self.learner,
+                self.clock,
+                self.store.truncate,
+                self.reporter.warned,
+            )
+        actor = Actor(
+            [make(self.source, s) for _ in range(s.envs)],
+            network,
+            self.attitude.behaviour,
+            s.policy_samples,
+            self.device,
+            seeds=self.generators["episodes"],
+            exploration=self.generators["exploration"],
+            taus=self.generators["acting-taus"],
+            noise=self.generators["acting-noise"],
+            scheme=s.tau,
+        )
+        return Here(actor, self.clock, self.store.truncate)
+
     # The loop
 
     def run(self) -> Agent:
@@ -115,8 +134,7 @@ class Trainer:
 
         Asked to stop, the run saves, says how to resume, and then ends as the signal would have it.
         """
-        if not self.actor.episodes:
-            self.actor.start()
+        self.gathering.start()
         self.reporter.started(self._status())
         try:
             with self.signals:
@@ -134,20 +152,22 @@ class Trainer:
     def close(self) -> None:
         """Let go of the terminal and the environments."""
         self.reporter.close()
-        for env in [*self.actor.envs, *self._lanes]:
+        self.gathering.close()
+        for env in self._lanes:
             env.close()
 
     def step(self) -> None:
-        """One decision in every environment, and the updates that fall due."""
+        """The next decisions, and the updates that fall due."""
         s, before = self.settings, self.steps
-        with self.clock.phase("acting"):
-            actions = self.actor.choose(self.epsilon)
-        with self.clock.phase("environment"):
-            transitions = self.actor.play(actions)
+        if s.risk_steps:
+            now = self.attitude.at(linear(before, 0.0, 1.0, s.learn_start, s.risk_steps))
+            self.gathering.turn(now.behaviour)
+            self.learner.risk = now.target
+        transitions = self.gathering.gather(self.epsilon)
         with self.clock.phase("replay"):
             for transition in transitions:
+                self.steps += 1
                 self._remember(transition)
-        self.steps += s.envs
         if self.steps >= s.learn_start:
             since = max(before, s.learn_start - 1)
             for _ in range(self.steps // s.update_every - since // s.update_every):
@@ -162,27 +182,28 @@ class Trainer:
         self.reporter.advanced(self._status())
 
     def _remember(self, transition: Transition) -> None:
-        s = self.settings
-        reward = transition.reward
-        if s.clip_rewards:
-            reward = min(max(reward, -s.clip_rewards), s.clip_rewards)
-        ends_life = s.life_loss_ends and transition.life_lost
+        reward, ends = as_learned(
+            self.settings,
+            transition.reward,
+            terminated=transition.terminated,
+            life_lost=transition.life_lost,
+        )
         self.store.add(
             transition.env,
             transition.frame,
             transition.action,
             reward,
             first=transition.first,
-            terminal=transition.terminated or ends_life,
+            terminal=ends,
         )
-        if transition.truncated and not ends_life:
+        if transition.truncated and not ends:
             self.store.truncate(transition.env, transition.next_frame)
         if transition.finished:
             self._count_episode(transition, transition.finished)
 
     def _count_episode(self, transition: Transition, episode: Episode) -> None:
         self.episodes += 1
-        steps = self.steps + transition.env + 1
+        steps = self.steps
         self.recent.append((episode.score, len(episode.actions)))
         self.tables["episodes"].add(
             {
@@ -203,7 +224,8 @@ class Trainer:
     @property
     def epsilon(self) -> float:
         s = self.settings
-        return linear(self.steps, s.epsilon_start, s.epsilon_end, s.learn_start, s.epsilon_steps)
+        scheduled = linear(self.steps, s.epsilon_start, s.epsilon_end, s.learn_start, s.epsilon_steps)
+        return self.gathering.epsilon(scheduled)
 
     @property
     def importance(self) -> float:
@@ -324,7 +346,7 @@ class Trainer:
                 steps=self.steps,
                 total_steps=self.settings.steps,
                 frames=self.steps * self.settings.action_repeat,
-                risk=self.settings.risk,
+                risk=self.settings.played_risk(),
                 head=self.settings.head,
                 scores=self.scores,
                 seconds=dict(self.clock.seconds),
@@ -345,7 +367,7 @@ class Trainer:
             files = {
                 "agent": {k: v.cpu().numpy() for k, v in online.items()},
                 "learner": {k: v.cpu().numpy() for k, v in self.learner.tensors().items()},
-                "actor": {"observations": self.actor.observations.numpy()},
+                "actor": {"observations": self.gathering.under_way()[1]},
             }
             if sampling := self.sampler.arrays():
                 files["sampler"] = sampling
@@ -401,16 +423,12 @@ class Trainer:
             self.scores.forget_best()
 
     def _restore_episodes(self, playing: list[dict[str, Any]], observations: Any) -> None:
-        self.actor.episodes = [Episode(**episode) for episode in playing]
-        for index, episode in enumerate(list(self.actor.episodes)):
-            if self.actor.replay_episode(index, episode, observations[index]):
-                continue
+        episodes = [Episode(**episode) for episode in playing]
+        for _ in range(self.gathering.restore(episodes, observations)):
             self.reporter.warned(
                 f"{self.info.env} did not come to the same place when its episode was played "
                 "again from its seed: the episode is cut there, and the run goes on but is not exact."
             )
-            if episode.actions:
-                self.store.truncate(index, newest_frame(self.info.observation, observations[index]))
 
     def _state(self, segments: list[dict[str, Any]]) -> dict[str, Any]:
         return {
@@ -424,7 +442,7 @@ class Trainer:
             "logged_seconds": self._logged_seconds,
             "tables": {name: table.size() for name, table in self.tables.items()},
             "generators": seeds.state_of(self.generators),
-            "playing": [asdict(episode) for episode in self.actor.episodes],
+            "playing": [asdict(episode) for episode in self.gathering.under_way()[0]],
             "replay": segments,
         }
 

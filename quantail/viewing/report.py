@@ -93,7 +93,7 @@ def _results(groups: Sequence[Group], protocol: str | None) -> sections.Results:
                     f"{run.path} has results under {', '.join(kinds)}: choose one with --protocol."
                 )
             for contents in kinds.values():
-                if picked := pick_result(contents, run.path, run.settings.risk):
+                if picked := pick_result(contents, run.path, run.settings.played_risk()):
                     found[run.path] = picked
     for members in sections.families(groups, found).values():
         require_one_protocol(members)

@@ -1,7 +1,6 @@
 """A video of a game beside what the agent expects of every action."""
 
 from collections.abc import Iterator
-from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -13,25 +12,12 @@ from quantail.acting.agent import Agent, Risk
 from quantail.envs import EnvSource
 from quantail.envs.names import action_names
 from quantail.errors import QuantailError
-from quantail.risk import RiskMeasure, midpoints, parse_risk
+from quantail.risk import RiskMeasure, parse_risk
 from quantail.viewing.moments import picture_of, with_pictures
+from quantail.viewing.scenes import TAUS, Scene, look
 from quantail.viewing.style import colour, new_figure, styled
 
-Array = NDArray[np.float64]
-TAUS = midpoints(100).numpy()
 SIZE = (9.6, 5.4)  # inches, at 100 dots each
-
-
-@dataclass(frozen=True)
-class Scene:
-    """One decision."""
-
-    picture: NDArray[np.uint8] | None
-    law: Array  # [taus, actions]
-    means: Array  # [actions]
-    values: Array  # [actions], Q_β
-    chosen: int  # counted from 0
-    score: float  # before the decision
 
 
 def make_video(
@@ -52,14 +38,14 @@ def make_video(
         raise QuantailError(f"there is no folder {path.parent} to write into: make it first.")
     ffmpeg = _ffmpeg()
     measure = agent.risk if risk is None else parse_risk(risk)
-    scenes, names, rate = play_scenes(agent, env or agent.env, measure, steps, seed)
+    scenes, scores, names, rate = play_scenes(agent, env or agent.env, measure, steps, seed)
     size = (round(SIZE[0] * 100), round(SIZE[1] * 100))
     part = path.with_name(f".{path.stem}.part.mp4")
     try:
         writer = ffmpeg.write_frames(str(part), size, fps=fps or rate, macro_block_size=2)
         writer.send(None)
         with styled():
-            for frame in draw_scenes(scenes, names, measure):
+            for frame in draw_scenes(scenes, scores, names, measure):
                 writer.send(np.ascontiguousarray(frame))
         writer.close()
         part.replace(path)
@@ -70,33 +56,28 @@ def make_video(
 
 def play_scenes(
     agent: Agent, env: EnvSource, risk: RiskMeasure, steps: int, seed: int
-) -> tuple[list[Scene], list[str], int]:
-    """The decisions of an episode, the actions' names, and how many a second look right."""
+) -> tuple[list[Scene], list[float], list[str], int]:
+    """The decisions of an episode, the score before each, the actions' names, and a good rate."""
     played = with_pictures(env, agent)
     names = action_names(played)
     observation, _ = played.reset(seed=seed)
     scenes: list[Scene] = []
-    score, over = 0.0, False
+    scores = [0.0]
+    over = False
     while not over and len(scenes) < steps:
-        action = int(agent.act(observation, risk))
-        scenes.append(
-            Scene(
-                picture=picture_of(played),
-                law=agent.quantiles(observation, TAUS).astype(np.float64),
-                means=agent.values(observation, "neutral"),
-                values=agent.values(observation, risk),
-                chosen=action - agent.actions.start,
-                score=score,
-            )
-        )
+        scenes.append(look(agent, observation, risk, picture_of(played)))
+        action = scenes[-1].chosen + agent.actions.start
         observation, reward, terminated, truncated, _ = played.step(action)
-        score, over = score + reward, terminated or truncated
+        scores.append(scores[-1] + reward)
+        over = terminated or truncated
     rate = int(played.metadata.get("render_fps") or 10)
     played.close()
-    return scenes, names, min(rate, 15)
+    return scenes, scores, names, min(rate, 15)
 
 
-def draw_scenes(scenes: list[Scene], names: list[str], risk: RiskMeasure) -> Iterator[NDArray[np.uint8]]:
+def draw_scenes(
+    scenes: list[Scene], scores: list[float], names: list[str], risk: RiskMeasure
+) -> Iterator[NDArray[np.uint8]]:
     """RGB pictures, one for each scene, on axes that stay where they are."""
     figure = new_figure(*SIZE)
     canvas: Any = FigureCanvasAgg(figure)
@@ -121,7 +102,7 @@ def draw_scenes(scenes: list[Scene], names: list[str], risk: RiskMeasure) -> Ite
     for step, scene in enumerate(scenes):
         if shown is not None and scene.picture is not None:
             image.set_data(scene.picture)
-            shown.set_title(f"step {step}, score {scene.score:g}", loc="left")
+            shown.set_title(f"step {step}, score {scores[step]:g}", loc="left")
         for action, line in enumerate(lines):
             best = action == scene.chosen
             line.set_ydata(scene.law[:, action])

@@ -98,7 +98,7 @@ def test_lists_name_what_there_is(capsys):
 def test_doctor_finds_all_that_is_needed(capsys):
     assert command("doctor") == 0
     said = capsys.readouterr().out
-    assert said.count("ok ") == 12
+    assert said.count("ok ") == 14
     assert "missing" not in said
 
 

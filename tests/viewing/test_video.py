@@ -34,16 +34,16 @@ def test_a_video_has_a_frame_for_each_decision_and_each_is_another(tmp_path):
 
 def test_scenes_are_the_agent_s_own_decisions_under_the_measure():
     mine = agent("MinAtar/Breakout-v1", "minatar")
-    scenes, names, _ = play_scenes(mine, "MinAtar/Breakout-v1", CVaR(0.1), 6, seed=2)
+    scenes, scores, names, _ = play_scenes(mine, "MinAtar/Breakout-v1", CVaR(0.1), 6, seed=2)
     env = make("MinAtar/Breakout-v1", mine.settings)
     observation, _ = env.reset(seed=2)
     score = 0.0
-    for scene in scenes:
+    for scene, before in zip(scenes, scores[:-1], strict=True):
         action = mine.act(observation, CVaR(0.1))
         assert scene.chosen == action
         assert scene.values == pytest.approx(mine.values(observation, CVaR(0.1)))
         assert scene.means == pytest.approx(mine.values(observation, Neutral()))
-        assert scene.score == score
+        assert before == score
         observation, reward, *_ = env.step(action)
         score += reward
     assert names == ["nothing", "left", "right"]
@@ -51,9 +51,9 @@ def test_scenes_are_the_agent_s_own_decisions_under_the_measure():
 
 def test_an_environment_without_a_picture_has_the_distributions_alone():
     mine = agent()
-    scenes, names, _ = play_scenes(mine, "CartPole-v1", Neutral(), 2, seed=0)
+    scenes, scores, names, _ = play_scenes(mine, "CartPole-v1", Neutral(), 2, seed=0)
     blind = [type(scene)(**vars(scene) | {"picture": None}) for scene in scenes]
-    pictures = [frame.copy() for frame in draw_scenes(blind, names, Neutral())]
+    pictures = [frame.copy() for frame in draw_scenes(blind, scores, names, Neutral())]
     assert len(pictures) == 2
     assert pictures[0].shape == (540, 960, 3)
 

@@ -1,0 +1,27 @@
+"""quantail watch RUN [RUN2 ...]"""
+
+from quantail.cli.parser import Parser, whole
+from quantail.errors import QuantailError
+from quantail.viewing.live import watch
+
+
+def run(words: list[str]) -> int:
+    parser = Parser(
+        prog="quantail watch",
+        description="Open a page in the browser on which the agent of a run plays: the game, the return "
+        "distribution of every action, and controls for the attitude to risk that act at once. Several "
+        "runs of one environment can be put side by side on the same seed. It works offline; a run may "
+        "go on training while it is watched.",
+    )
+    parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run; several to compare")
+    parser.add_argument("--seed", default="1", metavar="S", help="seed of the first episode [1]")
+    parser.add_argument("--port", metavar="P", help="port to listen on [8750, or the next free one]")
+    parser.add_argument("--host", default="127.0.0.1", metavar="H", help="address [this machine only]")
+    parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    arguments = parser.parse(words)
+    seed = whole("seed", arguments.seed, 0)
+    port = None if arguments.port is None else whole("port", arguments.port, 1)
+    if port is not None and port > 65535:
+        raise QuantailError(f"port takes a whole number from 1 to 65535, not {port}.")
+    watch(arguments.runs, host=arguments.host, port=port, seed=seed, browser=not arguments.no_browser)
+    return 0

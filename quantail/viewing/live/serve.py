@@ -1,0 +1,83 @@
+"""Starting the server of the live page."""
+
+import socket
+import webbrowser
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+from quantail.errors import QuantailError
+
+PORT = 8750
+TRIED = 10  # ports, where none was asked for
+
+
+def watch(
+    runs: str | Path | Sequence[str | Path],
+    *,
+    host: str = "127.0.0.1",
+    port: int | None = None,
+    seed: int = 1,
+    browser: bool = True,
+    say: Callable[[str], None] = print,
+) -> None:
+    """Serve a page on which the agents of runs play, until Ctrl-C."""
+    uvicorn, server = _web()
+    from quantail.viewing.live.shelf import Shelf
+
+    listed = [runs] if isinstance(runs, str | Path) else list(runs)
+    app = server.build_app(Shelf(listed), host, seed)
+    bound = _listen(host, port)
+    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound.getsockname()[1]}/"
+    say(f"watching {', '.join(map(str, listed))} at {address} (Ctrl-C ends)")
+    if host not in ("127.0.0.1", "::1", "localhost"):
+        say(f"listening on {host}: whoever reaches this machine can watch, and turn the controls")
+    if browser and not _opened(address):
+        say("no browser was found here: open the address in one")
+    settings = uvicorn.Config(
+        app,
+        log_level="warning",
+        ws_max_size=server.LONGEST,
+        ws_max_queue=16,
+        limit_concurrency=64,
+        timeout_graceful_shutdown=1,
+    )
+    with bound:
+        try:
+            uvicorn.Server(settings).run(sockets=[bound])
+        except KeyboardInterrupt:
+            return
+
+
+def _opened(address: str) -> bool:
+    try:
+        return webbrowser.open(address)
+    except webbrowser.Error:
+        return False
+
+
+def _listen(host: str, port: int | None) -> socket.socket:
+    """A socket on the port, or on the first free one of a few where none was asked for."""
+    ports = range(PORT, PORT + TRIED) if port is None else [port]
+    for one in ports:
+        try:
+            family = socket.getaddrinfo(host, one, type=socket.SOCK_STREAM)[0][0]
+            return socket.create_server((host, one), family=family)
+        except OSError as error:
+            failed = error
+    where = f"{ports[0]}" if len(ports) == 1 else f"{ports[0]} to {ports[-1]}"
+    raise QuantailError(f"watch cannot listen on {host}, port {where}: {failed.strerror or failed}.")
+
+
+def _web() -> Any:
+    try:
+        import uvicorn
+        import websockets  # noqa: F401
+
+        from quantail.viewing.live import server
+    except ImportError as error:
+        raise QuantailError(
+            f"watch takes fastapi, uvicorn and websockets: pip install 'quantail[web]' ({error})."
+        ) from error
+    return uvicorn, server

@@ -1,0 +1,62 @@
+"""The runs that a page may show: those named when the server was started, and no others."""
+
+from collections.abc import Sequence
+from pathlib import Path
+
+from quantail.acting.agent import Agent
+from quantail.errors import QuantailError
+from quantail.training.checkpoints import Checkpoints
+from quantail.training.run_folder import RunFolder
+from quantail.training.train import load
+
+
+class Shelf:
+    """Runs by number, their checkpoints, and their agents, each loaded once."""
+
+    def __init__(self, runs: Sequence[str | Path]) -> None:
+        if not runs:
+            raise QuantailError("watch takes the folder of a run, or several.")
+        self.folders = [RunFolder(run) for run in runs]
+        self.infos = [folder.read() for folder in self.folders]
+        envs = list(dict.fromkeys(info.env for info in self.infos))
+        if len(envs) > 1:
+            raise QuantailError(f"watch takes runs of one environment, not of {' and '.join(envs)}.")
+        self._agents: dict[tuple[int, str], Agent] = {}
+        for number in range(len(runs)):
+            self.agent(number, None)  # what cannot be loaded is told before a page opens
+
+    def checkpoints(self, number: int) -> list[dict[str, str]]:
+        """Those that there are now, the newest first: a run that goes on gets more."""
+        found = Checkpoints(self.folders[number].checkpoints)
+        best, last = found.best_steps(), int(found.name_of("last"))
+        rows = []
+        for name in reversed(found.names()):
+            steps = int(name)
+            marks = [word for word, at in (("best", best), ("last", last)) if at == steps]
+            rows.append({"name": str(steps), "label": " ".join([f"{steps:,} steps", *marks])})
+        return rows
+
+    def describe(self) -> list[dict[str, object]]:
+        """The runs as the page shows them."""
+        return [
+            {
+                "name": folder.path.name,
+                "agent": info.settings.agent,
+                "mean_only": info.settings.head == "expected",
+                "checkpoints": self.checkpoints(number),
+            }
+            for number, (folder, info) in enumerate(zip(self.folders, self.infos, strict=True))
+        ]
+
+    def agent(self, number: int, checkpoint: object) -> Agent:
+        """The agent of a run; the best checkpoint, or the last, where none is named."""
+        if checkpoint is None:
+            agent = load(self.folders[number].path)
+            self._agents[number, str(agent.checkpoint)] = agent
+            return agent
+        if checkpoint not in [row["name"] for row in self.checkpoints(number)]:
+            raise QuantailError("this checkpoint is no longer kept: choose another.")
+        key = (number, str(checkpoint))
+        if key not in self._agents:
+            self._agents[key] = load(self.folders[number].path, str(checkpoint))
+        return self._agents[key]

@@ -1,0 +1,180 @@
+"use strict";
+// Plots: uPlot draws axes, grid and lines; marks of values are drawn onto it in hooks.
+
+const COLOURS = 7;
+
+function shade(name) {
+  return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
+}
+
+function colourOf(action) {
+  return shade(`--a${action % COLOURS}`);
+}
+
+// A range that grows at once and shrinks slowly, so that axes do not jump.
+class Range {
+  constructor() { this.low = null; }
+
+  see(low, high) {
+    const room = 0.06 * Math.max(high - low, 1e-3);
+    low -= room;
+    high += room;
+    const time = performance.now();
+    if (this.low === null) {
+      [this.low, this.high] = [low, high];
+    } else {
+      const share = 1 - Math.exp(-(time - this.time) / 1500);
+      this.low = low < this.low ? low : this.low + share * (low - this.low);
+      this.high = high > this.high ? high : this.high + share * (high - this.high);
+    }
+    this.time = time;
+    return [this.low, this.high];
+  }
+}
+
+function axis(label, more) {
+  return Object.assign({
+    label, labelSize: 16, labelGap: 0, labelFont: "12px system-ui", font: "11px system-ui", gap: 4, size: 26,
+    stroke: shade("--quiet"), grid: { stroke: shade("--grid"), width: 1 }, ticks: { stroke: shade("--grid"), width: 1 },
+  }, more);
+}
+
+function mark(context, kind, x, y, colour, strong) {
+  const r = (strong ? 6.5 : 4.5) * devicePixelRatio;
+  context.beginPath();
+  if (kind === "mean") {
+    context.arc(x, y, r * 0.8, 0, 2 * Math.PI);
+  } else {
+    context.moveTo(x, y - r); context.lineTo(x + r, y); context.lineTo(x, y + r); context.lineTo(x - r, y);
+    context.closePath();
+  }
+  context.lineWidth = 2 * devicePixelRatio;
+  context.strokeStyle = colour;
+  context.fillStyle = kind === "mean" ? shade("--ground") : colour;
+  context.fill();
+  context.stroke();
+}
+
+// The law of every action's return: its quantile function, or its density.
+class LawPlot {
+  constructor(place, caption) {
+    this.place = place;
+    this.caption = caption;
+    this.range = new Range();
+    this.made = "";
+  }
+
+  show(pane, taus, density) {
+    const kind = `${density} ${pane.names.length} ${this.place.clientWidth}`;
+    if (kind !== this.made) this.make(pane, density, kind);
+    this.pane = pane;
+    pane.names.forEach((_, action) => {
+      const best = action === pane.chosen;
+      this.plot.series[action + 1].width = best ? 3.5 : 1.4;
+      this.plot.series[action + 1].alpha = best ? 1 : 0.75;
+    });
+    const all = density ? pane.grid : pane.law.flat();
+    [this.low, this.high] = this.range.see(Math.min(...all), Math.max(...all));
+    this.plot.setData(density ? [pane.grid, ...pane.density] : [taus, ...pane.law]);
+  }
+
+  make(pane, density, kind) {
+    this.made = kind;
+    if (this.plot) this.plot.destroy();
+    this.range = new Range();
+    this.caption.innerHTML = density
+      ? "<b>density of each action's return</b>: ○ mean, ◆ value under the risk measure"
+      : "<b>return of each action, from bad luck to good</b>: ○ mean, ◆ value under the risk measure; shade: how much each τ counts";
+    const scales = density
+      ? { x: { time: false, range: () => [this.low, this.high] }, y: { range: (u, low, high) => [-0.12 * high, high * 1.08 || 1] } }
+      : { x: { time: false, range: () => [0, 1.13] }, y: { range: () => [this.low, this.high] } };
+    const axes = density
+      ? [axis("discounted return"), axis("density", { size: 30, values: (u, ticks) => ticks.map(() => ""), ticks: { show: false } })]
+      : [axis("τ: from bad luck to good luck", { values: (u, ticks) => ticks.map(t => t > 1.001 ? "" : t.toFixed(1)) }),
+         axis("discounted return", { size: 48 })];
+    const wide = this.place.closest(".pane").clientWidth >= 860;
+    const height = Math.max(210, Math.min((wide ? 0.54 : 0.3) * innerHeight, 0.6 * this.place.clientWidth));
+    this.plot = new uPlot({
+      width: this.place.clientWidth, height, scales, axes, legend: { show: false }, cursor: { show: false },
+      series: [{}, ...pane.names.map((name, action) => ({ label: name, stroke: colourOf(action), points: { show: false } }))],
+      hooks: { drawClear: [u => density || this.drawWeights(u)], draw: [u => this.drawMarks(u, density)] },
+    }, [[0, 1], ...pane.names.map(() => [0, 0])], this.place);
+  }
+
+  // How much each level counts under the measure, along the bottom.
+  drawWeights(u) {
+    const weights = this.pane && this.pane.weights;
+    if (!weights) return;
+    const { ctx, bbox } = u;
+    const top = Math.max(...weights), tallest = 0.9 * bbox.height;
+    ctx.save();
+    ctx.fillStyle = shade("--weight");
+    ctx.beginPath();
+    const floor = bbox.top + bbox.height;
+    ctx.moveTo(u.valToPos(0, "x", true), floor);
+    weights.forEach((weight, i) => {
+      const y = floor - tallest * Math.min(1, weight / Math.max(top, 3));
+      ctx.lineTo(u.valToPos(i / weights.length, "x", true), y);
+      ctx.lineTo(u.valToPos((i + 1) / weights.length, "x", true), y);
+    });
+    ctx.lineTo(u.valToPos(1, "x", true), floor);
+    ctx.fill();
+    ctx.restore();
+  }
+
+  drawMarks(u, density) {
+    if (!this.pane) return;
+    const { means, values, chosen, names } = this.pane;
+    u.ctx.save();
+    const order = names.map((_, action) => action).sort((a, b) => (a === chosen) - (b === chosen));
+    for (const action of order) {
+      const strong = action === chosen, colour = colourOf(action);
+      if (density) {
+        const y = u.valToPos(0, "y", true) + 9 * devicePixelRatio;
+        mark(u.ctx, "mean", u.valToPos(means[action], "x", true), y, colour, strong);
+        mark(u.ctx, "value", u.valToPos(values[action], "x", true), y, colour, strong);
+      } else {
+        mark(u.ctx, "mean", u.valToPos(1.04, "x", true), u.valToPos(means[action], "y", true), colour, strong);
+        mark(u.ctx, "value", u.valToPos(1.095, "x", true), u.valToPos(values[action], "y", true), colour, strong);
+      }
+    }
+    u.ctx.restore();
+  }
+}
+
+// The episode so far: rewards, what was predicted, and what then came.
+class StripPlot {
+  constructor(place, caption) {
+    this.place = place;
+    this.made = "";
+    this.range = new Range();
+    caption.innerHTML = "<b>this episode</b>: <b class='predicted'>— predicted return</b>, " +
+      "<b class='came'>╌ return that then came</b> (known later), <b class='reward'>▮ reward</b>";
+  }
+
+  show(strip) {
+    const kind = `${this.place.clientWidth}`;
+    if (kind !== this.made) this.make(kind);
+    const steps = strip.predicted.map((_, i) => strip.begin + i);
+    const all = [...strip.predicted, ...strip.rewards, ...strip.came.filter(v => v !== null), 0];
+    [this.low, this.high] = this.range.see(Math.min(...all), Math.max(...all));
+    this.end = Math.max(20, strip.begin + strip.predicted.length);
+    this.begin = strip.begin;
+    const rewards = strip.rewards.map(reward => reward === 0 ? null : reward);
+    this.plot.setData([steps, rewards, strip.predicted, strip.came]);
+  }
+
+  make(kind) {
+    this.made = kind;
+    if (this.plot) this.plot.destroy();
+    const ink = shade("--ink"), accent = shade("--a0"), other = shade("--a1");
+    this.plot = new uPlot({
+      width: this.place.clientWidth, height: 140, legend: { show: false }, cursor: { show: false },
+      scales: { x: { time: false, range: () => [this.begin ?? 0, this.end ?? 20] }, y: { range: () => [this.low ?? 0, this.high ?? 1] } },
+      axes: [axis("step of the episode"), axis("return", { size: 48 })],
+      series: [{}, { stroke: ink, fill: ink, paths: uPlot.paths.bars({ size: [0.6, 6], align: 1 }), points: { show: false } },
+        { stroke: accent, width: 2, points: { show: false } },
+        { stroke: other, width: 2, dash: [5, 4], points: { show: false } }],
+    }, [[0], [null], [null], [null]], this.place);
+  }
+}

@@ -1,0 +1,52 @@
+"""A trained bandit, and a real server to watch it."""
+
+import threading
+from contextlib import contextmanager
+
+import pytest
+import uvicorn
+
+import quantail
+from quantail.viewing.live.serve import _listen
+from quantail.viewing.live.server import LONGEST, build_app
+from quantail.viewing.live.shelf import Shelf
+
+
+@pytest.fixture(scope="session")
+def bandit(tmp_path_factory):
+    """IQN in a world where the mean takes the risk and CVaR(0.05) does not."""
+    path = tmp_path_factory.mktemp("live") / "bandit"
+    quick = {"steps": 4000, "learn_start": 200, "evaluation_every": 4000, "threads": 1}
+    quantail.train("Quantail/RiskyBandit-v0", out=path, **quick)
+    return path
+
+
+class Running:
+    """A server in this process, on a port of its own."""
+
+    def __init__(self, app, port):
+        self.app, self.port = app, port
+        self.host = f"127.0.0.1:{port}"
+        self.page, self.live = f"http://{self.host}/", f"ws://{self.host}/live"
+
+
+@contextmanager
+def serving(*runs):
+    """The server for these runs, as `watch` starts it."""
+    app = build_app(Shelf(runs))
+    bound = _listen("127.0.0.1", 0)
+    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws_max_size=LONGEST))
+    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
+    thread.start()
+    try:
+        yield Running(app, bound.getsockname()[1])
+    finally:
+        server.should_exit = True
+        thread.join(timeout=30)
+        bound.close()
+
+
+@pytest.fixture(scope="module")
+def served(bandit):
+    with serving(bandit) as running:
+        yield running

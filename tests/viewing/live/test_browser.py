@@ -1,0 +1,140 @@
+"""The page in a real browser: Chromium, headless, driven by its keys and controls."""
+
+import shutil
+
+import pytest
+from playwright.sync_api import expect, sync_playwright
+from viewing.live.conftest import serving
+
+CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
+pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")
+QUIET = ["--no-sandbox", "--disable-gpu", "--disable-background-networking", "--disable-sync"]
+
+
+@pytest.fixture(scope="module")
+def chromium():
+    with sync_playwright() as playwright:
+        browser = playwright.chromium.launch(executable_path=CHROMIUM, args=QUIET)
+        yield browser
+        browser.close()
+
+
+@pytest.fixture
+def page(chromium, served):
+    """The page, open and playing; whatever it complains of or fetches from elsewhere is a failure."""
+    tab = chromium.new_page(viewport={"width": 1280, "height": 720})
+    tab.set_default_timeout(30_000)
+    wrong = []
+    tab.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
+    tab.on("pageerror", lambda error: wrong.append(str(error)))
+    tab.on("request", lambda asked: None if local(asked.url, served) else wrong.append(asked.url))
+    tab.goto(served.page)
+    tab.locator(".pane[data-chosen]").wait_for()
+    yield tab
+    tab.close()
+    assert wrong == []
+
+
+def local(url, served):
+    return url.startswith((served.page, "data:"))
+
+
+def chosen(page, pane=0):
+    return page.locator(".pane").nth(pane)
+
+
+def slide(page, eta, pane=0):
+    """Move the slider as a hand does: an input event at every value."""
+    page.locator(".eta").nth(pane).fill(str(eta))
+
+
+def test_turning_the_risk_from_neutral_to_cvar_changes_the_action_at_once(page):
+    page.locator("#play").click()
+    expect(page.locator("#play")).to_have_text("play")
+    page.locator("#restart").click()
+    expect(chosen(page)).to_have_attribute("data-chosen", "risky")
+    page.locator(".measure").select_option("cvar")
+    slide(page, 0.05)
+    expect(chosen(page)).to_have_attribute("data-risk", "cvar:0.05")
+    expect(chosen(page)).to_have_attribute("data-chosen", "sure")
+    expect(page.locator(".actions li.chosen")).to_contain_text("sure")
+    expect(page.locator(".game figcaption")).to_have_text("step 0, score 0")
+    page.locator("#step").click()
+    expect(page.locator(".game figcaption")).to_have_text("step 1, score 1, the end")
+    slide(page, 1)
+    page.locator("#restart").click()
+    expect(chosen(page)).to_have_attribute("data-chosen", "risky")
+
+
+def test_every_control_has_its_key(page):
+    page.keyboard.press(" ")
+    expect(page.locator("#play")).to_have_text("play")
+    page.keyboard.press("d")
+    expect(page.locator("#density")).to_have_attribute("aria-pressed", "true")
+    expect(page.locator(".law figcaption")).to_contain_text("density")
+    page.keyboard.press("[")
+    expect(chosen(page)).to_have_attribute("data-risk", "cvar:0.95")
+    page.keyboard.press("0")
+    expect(chosen(page)).to_have_attribute("data-risk", "neutral")
+    page.locator("#seed").fill("41")
+    page.locator("#seed").press("Enter")
+    page.locator("#seed").blur()
+    page.keyboard.press("n")
+    expect(page.locator("#seed")).to_have_value("42")
+    page.keyboard.press("ArrowRight")
+    expect(page.locator(".game figcaption")).to_contain_text("step 1")
+    page.keyboard.press("-")
+    expect(page.locator("#rate")).to_contain_text("2/s")
+    page.keyboard.press("?")
+    expect(page.locator("#keys")).to_be_visible()
+
+
+def test_two_attitudes_play_side_by_side_and_each_has_its_own_controls(page):
+    page.locator("#play").click()
+    page.locator("#compare").click()
+    expect(page.locator(".pane")).to_have_count(2)
+    page.locator("#restart").click()
+    expect(chosen(page, 0)).to_have_attribute("data-chosen", "risky")
+    expect(chosen(page, 1)).to_have_attribute("data-chosen", "sure")
+    slide(page, 1, pane=1)
+    expect(chosen(page, 1)).to_have_attribute("data-chosen", "risky")
+    expect(chosen(page, 0)).to_have_attribute("data-risk", "neutral")
+    page.locator("#compare").click()
+    expect(page.locator(".pane")).to_have_count(1)
+
+
+def test_the_plots_are_drawn_and_fit_a_small_screen_in_light_and_dark(page):
+    for scheme in ("light", "dark"):
+        page.emulate_media(color_scheme=scheme)
+        for width in (1280, 420):
+            page.set_viewport_size({"width": width, "height": 720})
+            page.wait_for_function(
+                "() => [...document.querySelectorAll('.plot canvas')].length === 2 && "
+                "document.documentElement.scrollWidth <= innerWidth"
+            )
+            drawn = page.evaluate(
+                """() => [...document.querySelectorAll('.plot canvas')].map(canvas => {
+                    const { width, height } = canvas;
+                    const { data } = canvas.getContext('2d').getImageData(0, 0, width, height);
+                    return data.some((value, index) => index % 4 === 3 && value > 0);
+                })"""
+            )
+            assert drawn == [True, True]
+
+
+def test_a_mistake_is_told_on_the_page(page):
+    page.locator("#seed").fill("-5")
+    page.locator("#seed").press("Enter")
+    expect(page.locator("#message")).to_contain_text("seed takes a whole number")
+
+
+@pytest.mark.parametrize("name", ["iqn-0", "dqn-0"])
+def test_a_game_goes_on_by_itself_with_its_picture(chromium, cartpoles, name):
+    with serving(cartpoles / name) as running:
+        tab = chromium.new_page()
+        tab.goto(running.page)
+        expect(tab.locator("#env")).to_have_text("CartPole-v1")
+        expect(tab.locator(".game figcaption")).to_contain_text("step 5,", timeout=30_000)
+        size = tab.evaluate("document.querySelector('.picture').naturalWidth")
+        assert size == 600
+        tab.close()

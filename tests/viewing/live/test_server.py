@@ -1,0 +1,180 @@
+"""Who is let in, and what happens to those who ask for too much: a real server, real sockets."""
+
+import http.client
+import json
+import os
+import socket
+import time
+from contextlib import ExitStack
+
+import pytest
+from runs import command
+from websockets.exceptions import ConnectionClosed, InvalidStatus
+from websockets.sync.client import connect
+
+from quantail.errors import QuantailError
+from quantail.viewing.live.serve import _listen
+from quantail.viewing.live.server import LONGEST, TABS
+
+
+def get(served, path="/", **headers):
+    connection = http.client.HTTPConnection("127.0.0.1", served.port, timeout=20)
+    connection.request("GET", path, headers=headers)
+    return connection.getresponse()
+
+
+def joined(served, origin=None, **options):
+    return connect(served.live, origin=origin or f"http://{served.host}", **options)
+
+
+def received(tab, kind):
+    """The next message that has this key."""
+    while True:
+        message = json.loads(tab.recv(timeout=30))
+        if "sent" in message:
+            tab.send(json.dumps({"seen": message["sent"]}))
+        if kind in message:
+            return message
+
+
+def until(condition):
+    deadline = time.monotonic() + 30
+    while not condition():
+        assert time.monotonic() < deadline
+        os.sched_yield()
+
+
+def test_the_page_and_its_parts_are_served_and_may_load_nothing_from_elsewhere(served):
+    page = get(served)
+    assert page.status == 200
+    assert "default-src 'none'" in page.headers["content-security-policy"]
+    assert b"http" not in page.read()
+    for name in ("page.js", "plots.js", "page.css", "vendor/uPlot.iife.min.js"):
+        assert get(served, f"/static/{name}").status == 200, name
+
+
+@pytest.mark.parametrize(
+    "path", ["/static/../server.py", "/static/%2e%2e/server.py", "/docs", "/openapi.json", "/run"]
+)
+def test_nothing_else_is_served(served, path):
+    assert get(served, path).status == 404
+
+
+@pytest.mark.parametrize(
+    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1"]
+)
+def test_a_foreign_host_name_is_refused(served, host):
+    assert get(served, Host=host).status in (400, 403)
+    with (
+        pytest.raises((InvalidStatus, ConnectionClosed)),
+        joined(served, additional_headers={"Host": host}) as tab,
+    ):
+        tab.recv(timeout=20)
+
+
+def test_a_page_of_another_origin_is_refused(served):
+    assert get(served, Origin="http://evil.example").status == 403
+    assert get(served, Origin=f"http://{served.host}").status == 200
+    for origin in ("http://evil.example", f"https://{served.host}", "null", "http://127.0.0.1:1"):
+        with pytest.raises(InvalidStatus):
+            joined(served, origin)
+    with pytest.raises(InvalidStatus):
+        connect(served.live)  # no origin at all
+
+
+def test_a_tab_is_greeted_shown_the_game_and_obeyed(served):
+    with joined(served) as tab:
+        hello = received(tab, "hello")["hello"]
+        assert hello["env"] == "Quantail/RiskyBandit-v0"
+        assert {measure["name"] for measure in hello["measures"]} >= {"neutral", "cvar", "wang"}
+        tab.send(json.dumps({"do": "play", "on": False}))
+        while received(tab, "panes")["playing"]:
+            pass
+        tab.send(json.dumps({"do": "restart", "seed": 3}))
+        tab.send(json.dumps({"do": "risk", "pane": 0, "name": "cvar", "eta": 0.05}))
+        while (shown := received(tab, "panes"))["panes"][0]["risk"] != "cvar:0.05":
+            pass
+        assert shown["panes"][0]["names"][shown["panes"][0]["chosen"]] == "sure"
+        assert shown["panes"][0]["picture"].startswith("data:image/png;base64,")
+
+
+@pytest.mark.parametrize(
+    "text", ["not json", "[]", '{"do": "nothing"}', '{"seen": "x"}', "null", '{"do": {}}']
+)
+def test_nonsense_is_answered_with_a_sentence_and_the_tab_plays_on(served, text):
+    with joined(served) as tab:
+        received(tab, "hello")
+        tab.send(text)
+        assert "something that there is not" in received(tab, "error")["error"]
+        assert received(tab, "panes")
+
+
+def test_a_message_that_is_too_long_ends_the_tab(served):
+    with joined(served) as tab:
+        received(tab, "hello")
+        tab.send("x" * (LONGEST + 1))
+        with pytest.raises(ConnectionClosed):
+            received(tab, "no such message")
+
+
+def test_a_tab_that_is_not_looked_at_is_sent_two_pictures_and_waited_for(served):
+    until(lambda: not served.app.state.tabs)
+    with joined(served) as tab:
+        received(tab, "hello")
+        assert [json.loads(tab.recv(timeout=30))["sent"] for _ in range(2)] == [1, 2]
+        playing = next(iter(served.app.state.tabs))
+        until(lambda: playing.sent == 2 and not playing.changed.is_set())
+        with pytest.raises(TimeoutError):
+            tab.recv(timeout=0.5)
+
+
+def test_a_closed_tab_stops_its_episode(served):
+    until(lambda: not served.app.state.tabs)
+    with joined(served) as tab:
+        received(tab, "panes")
+        assert len(served.app.state.tabs) == 1
+    until(lambda: not served.app.state.tabs)
+
+
+def test_one_tab_too_many_is_told_so(served):
+    until(lambda: not served.app.state.tabs)
+    with ExitStack() as stack:
+        for _ in range(TABS):
+            received(stack.enter_context(joined(served)), "hello")
+        with joined(served) as extra:
+            assert f"{TABS} tabs are open already" in received(extra, "error")["error"]
+            with pytest.raises(ConnectionClosed):
+                extra.recv(timeout=20)
+    until(lambda: not served.app.state.tabs)
+
+
+def test_the_next_free_port_is_taken_unless_one_is_asked_for():
+    with socket.create_server(("127.0.0.1", 0)) as other:
+        port = other.getsockname()[1]
+        with pytest.raises(QuantailError, match=rf"cannot listen on 127.0.0.1, port {port}: "):
+            _listen("127.0.0.1", port)
+    with _listen("127.0.0.1", None) as one, _listen("127.0.0.1", None) as two:
+        assert one.getsockname()[1] < two.getsockname()[1]
+        assert one.getsockname()[0] == "127.0.0.1"
+
+
+@pytest.mark.parametrize(
+    ("words", "says"),
+    [
+        (["RUN", "--port", "70000"], "port takes a whole number from 1 to 65535"),
+        (["RUN", "--port", "x"], "port takes a whole number"),
+        (["RUN", "--host", "no.such.host.invalid"], "watch cannot listen on no.such.host.invalid"),
+        (["nowhere"], "there is no run at nowhere"),
+    ],
+)
+def test_a_mistake_on_the_command_line_gets_one_sentence(bandit, words, says, capsys):
+    assert command("watch", *[bandit if word == "RUN" else word for word in words], "--no-browser") == 2
+    said = capsys.readouterr().err
+    assert says in said
+    assert "Traceback" not in said
+
+
+def test_without_the_packages_of_the_page_there_is_one_sentence(bandit, monkeypatch, capsys):
+    monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
+    assert command("watch", bandit) == 2
+    assert "pip install 'quantail[web]'" in capsys.readouterr().err
