@@ -133,7 +133,7 @@ def _measured(job: Job, seconds: float) -> Cost:
     with tempfile.TemporaryDirectory() as place:
         trainer = prepare(job.env, preset=job.preset, out=Path(place) / "run", **changes)
         with closing(trainer):
-            trainer.actor.start()
+            trainer.gathering.start()
             while trainer.steps < trainer.settings.learn_start + 2 * trainer.settings.update_every:
                 trainer.step()
             before, begun, first = dict(trainer.clock.seconds), time.perf_counter(), trainer.steps

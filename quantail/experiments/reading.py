@@ -36,7 +36,7 @@ KEYS = (
     "preferred",
     "small",
 )
-NOT_ON_AN_AXIS = {"seed": "seeds", "steps": "steps"}
+NOT_ON_AN_AXIS = {"seed": "seeds", "steps": "steps", "engine": "--engine"}
 
 
 def shipped() -> dict[str, Path]:
@@ -178,6 +178,10 @@ def _variant(name: str, settings: Any) -> Variant:
 def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
     if "seed" in values:
         raise QuantailError("seed is set by seeds, which counts from 0.")
+    if "engine" in values:
+        raise QuantailError(
+            "engine is no setting here: the study's engine plays each run in one process."
+        )
     return {name: _plain(coerce(name, value)) for name, value in values.items()}
 
 

@@ -13,6 +13,7 @@ from quantail.errors import QuantailError
 from quantail.recipes import compose
 from quantail.risk import parse_risk
 from quantail.settings import Settings, shown
+from quantail.training.attitude import attitude_of
 
 Changes = Mapping[str, Any]
 
@@ -118,7 +119,7 @@ class Study:
             changes = {**EVERYWHERE, **self.settings, **config.changes}
             try:
                 settings = compose(preset, changes, base=fitting)
-                parse_risk(settings.risk)
+                attitude_of(settings, parse_risk(settings.risk))
             except QuantailError as error:
                 raise QuantailError(f"study {self.name}, {config.label} on {env}: {error}") from error
             for seed in range(config.seeds):

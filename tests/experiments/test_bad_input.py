@@ -16,6 +16,7 @@ GAMES = 'games = ["CartPole-v1"]\n'
         (GAMES + "---\n[grid]\nkappa = 1.0", "axis kappa takes a list of values or a table"),
         (GAMES + "---\n[grid]\nkappa = [1.0, 1.0]", "axis kappa has 1 twice"),
         (GAMES + "---\n[grid]\nseed = [1, 2]", "seed is no axis: the study's own seeds sets it"),
+        (GAMES + "---\n[grid]\nengine = ['ray']", "engine is no axis"),
         (GAMES + "---\n[grid]\nkappa = ['x']", "kappa takes a number"),
         (GAMES + "---\n[grid.size]\nwide = { hed_size = 3 }", "unknown setting 'hed_size'"),
         (GAMES + "---\n[grid.size]\nwide = 3", "variant wide takes settings"),
@@ -42,6 +43,7 @@ def test_a_study_that_cannot_be_is_refused_in_words(tmp_path, text, said):
         ("agent = ['iqn', 'dqn']\nonline_samples = [4]", "dqn, online_samples 4 on CartPole-v1: online"),
         ("n_step = [1, 100]", "n_step 100 on CartPole-v1: learn_start 60 comes before"),
         ("sticky = [0.0, 0.25]", "sticky 0.25 on CartPole-v1: sticky 0.25 is for ALE games only"),
+        ("evaluation_risk = ['wong:1']", "evaluation_risk wong:1 on CartPole-v1: evaluation_risk: "),
         ("risk = ['cvar:7']", "cvar:7 on CartPole-v1: risk cvar:7"),
     ],
 )

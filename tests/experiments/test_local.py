@@ -11,9 +11,10 @@ import pytest
 from conftest import study_file
 from runs import kill_when, same_learning
 
+from quantail.cluster import cores
 from quantail.experiments import changed, read_results, read_study, run_study
 from quantail.experiments.engines import Event
-from quantail.experiments.engines.local import LocalEngine, cores
+from quantail.experiments.engines.local import LocalEngine
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.runner import View
 

@@ -7,6 +7,7 @@ import sys
 import time
 from collections.abc import Callable, Iterator, Sequence
 
+from quantail.cluster import cores
 from quantail.errors import QuantailError
 from quantail.experiments.engines import Event
 from quantail.experiments.folder import StudyFolder
@@ -15,11 +16,6 @@ from quantail.training.progress import counted
 
 POLL = 0.1  # seconds
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
-
-
-def cores() -> int:
-    """Those that this process may use."""
-    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 class LocalEngine:

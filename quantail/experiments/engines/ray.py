@@ -2,30 +2,27 @@
 
 import contextlib
 import os
-import socket
 import sys
 from collections.abc import Callable, Iterator, Sequence
 from typing import Any
 
+from quantail.cluster import connect
 from quantail.errors import QuantailError
 from quantail.experiments.engines import Event
-from quantail.experiments.engines.local import cores
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.job import run_job
 from quantail.training.progress import counted
 
 RETRIES = 5  # deaths of a worker that one run survives
 POLL = 0.2  # seconds
-KNOCK = 5.0  # seconds for a cluster to answer
 
 
 class RayEngine:
     """As many runs at once as fit into the cluster, each with its threads and its share of a GPU."""
 
     def __init__(self, threads: int, gpus: float, address: str) -> None:
-        self.ray = _ray()
+        self.ray = connect(address)
         self.threads, self.gpus, self.address = threads, gpus, address
-        _connect(self.ray, address)
         there = self.ray.cluster_resources()
         fits = [there.get("CPU", 0.0) / threads] + ([there.get("GPU", 0.0) / gpus] if gpus else [])
         self.at_once = int(min(fits))
@@ -105,41 +102,6 @@ def _event(ray: Any, ref: Any, name: str) -> Event:
         return Event(name, "failed", f"Ray lost it {RETRIES + 1} times: {told[0]}")
     what, _, reason = outcome.partition(": ")
     return Event(name, what, reason)
-
-
-def _ray() -> Any:
-    os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
-    os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise QuantailError(f"engine ray needs Ray: pip install 'quantail[ray]' ({error}).") from error
-    return ray
-
-
-def _connect(ray: Any, address: str) -> None:
-    """Join a cluster, or with address local start one of this machine's cores."""
-    if ray.is_initialized():
-        raise QuantailError("Ray is in use in this process already: end it with ray.shutdown() first.")
-    options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
-    if address == "local":
-        options |= {"num_cpus": cores(), "include_dashboard": False}
-    try:
-        _require_answer(address)
-        ray.init(address=address, **options)
-    except Exception as error:
-        told = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
-        raise QuantailError(
-            f"no Ray cluster answers at {address}: start one with `ray start --head` and name its "
-            f"address, or give --address local ({told})."
-        ) from error
-
-
-def _require_answer(address: str) -> None:
-    """Knock where an address names a host and a port: Ray itself would wait for a minute and more."""
-    host, colon, port = address.removeprefix("ray://").rpartition(":")
-    if colon and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=KNOCK).close()
 
 
 def _needs(threads: int, gpus: float) -> str:
