@@ -33,6 +33,7 @@ SYMBOLS = {
     "policy_samples": "K, samples of the policy",
 }
 PARTIAL = "#b00020"
+LABEL = 0.13  # height of a label beside a colour bar, as a share of it
 PAPERS_OWN = ("norm:3",)  # in the paper's picture of distortions, though not among its policies
 
 
@@ -100,7 +101,8 @@ def _heat(
             one = grid[row.name, column.name]
             bright = np.isfinite(one.value) and (one.value - low) / (high - low) > 0.6
             ink = "k" if bright or not one.runs else "w"
-            told = scale.text(one.value) if one.runs else "not yet"
+            absent = "not yet" if results.partial else "none"  # no evaluation in this part of training
+            told = scale.text(one.value) if one.runs else absent
             if not one.whole:
                 axes.add_patch(
                     Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, hatch="////", ec="0.6", lw=0)
@@ -124,10 +126,9 @@ def _heat(
 
 def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, high: float) -> None:
     """Lines on a colour bar, each with its name beside it, none over another."""
-    placed = -1.0
-    for name, value in sorted(values.items(), key=lambda item: item[1]):
+    ordered = sorted(values.items(), key=lambda item: item[1])
+    for (name, value), placed in zip(ordered, _apart([v for _, v in ordered], low, high), strict=True):
         share = (value - low) / (high - low)
-        placed = max(share, placed + 0.13)
         bar.ax.axhline(value, color="w", lw=2.5)
         bar.ax.axhline(value, color=PARTIAL, lw=1.2)
         bar.ax.annotate(
@@ -141,6 +142,17 @@ def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, hig
             color=PARTIAL,
             arrowprops={"arrowstyle": "-", "color": PARTIAL, "lw": 0.7},
         )
+
+
+def _apart(values: Sequence[float], low: float, high: float) -> list[float]:
+    """Heights for labels of rising values, as shares of the bar: near them, apart, and not above it."""
+    places: list[float] = []
+    for value in values:
+        places.append(max((value - low) / (high - low), places[-1] + LABEL if places else 0.0))
+    for index in reversed(range(len(places))):
+        above = places[index + 1] - LABEL if index + 1 < len(places) else 0.97
+        places[index] = min(places[index], above)
+    return places
 
 
 # Any axes: violins

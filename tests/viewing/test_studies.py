@@ -1,3 +1,5 @@
+import itertools
+
 import numpy as np
 import pytest
 from fakes import fake_results, rising
@@ -6,7 +8,7 @@ from matplotlib.text import Text
 from quantail.evaluation.games import baselines, game_of
 from quantail.experiments import changed, read_results, read_study, shipped
 from quantail.risk import CVaR, Neutral, Norm, Wang
-from quantail.viewing.studies import DRAWN, distortions, draw_study
+from quantail.viewing.studies import DRAWN, _apart, distortions, draw_study
 from quantail.viewing.style import styled
 
 
@@ -52,6 +54,13 @@ def test_the_heat_map_tells_each_cells_mean_and_the_references(tmp_path):
         for target in (1, 8, 32, 64):
             assert said.count(f"{online + target / 100:.2f}") == 2  # early and late
     assert said.count("DQN\n1.25") == said.count("QR-DQN\n3.75") == 2
+
+
+def test_labels_beside_a_colour_bar_never_meet_and_stay_beside_it():
+    for values in ([0.0, 0.01, 0.02], [0.5], [0.98, 0.99, 1.0], [0.0, 0.5, 0.55, 1.0]):
+        places = _apart(values, 0.0, 1.0)
+        assert all(b - a > 0.12 for a, b in itertools.pairwise(places))
+        assert max(places) < 1
 
 
 def test_early_and_late_are_the_first_and_the_last_part_of_training(tmp_path):
