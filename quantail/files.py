@@ -2,7 +2,10 @@
 
 import json
 import os
+import time
 import zlib
+from collections.abc import Iterator
+from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
 
@@ -13,6 +16,11 @@ from safetensors.numpy import load_file as _load_arrays
 from safetensors.numpy import save as _dump_arrays
 
 from quantail.errors import QuantailError
+
+try:
+    import fcntl
+except ImportError:  # not on Windows
+    fcntl = None  # type: ignore[assignment]
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -80,3 +88,38 @@ def sync_folder(folder: Path) -> None:
         os.fsync(descriptor)
     finally:
         os.close(descriptor)
+
+
+@contextmanager
+def hold(path: Path, busy: str, until: float = 0.0) -> Iterator[None]:
+    """Hold a lock file that a killed process lets go of; where another holds it, say what is busy.
+
+    `until` is a time of the monotonic clock up to which it is tried again.
+    """
+    with path.open("a+") as file:
+        while fcntl is not None:
+            try:
+                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                break
+            except OSError:
+                if time.monotonic() < until:
+                    time.sleep(0.05)
+                    continue
+                file.seek(0)
+                raise QuantailError(f"{busy} by process {file.read().strip()}.") from None
+        file.truncate(0)
+        file.write(str(os.getpid()))
+        file.flush()
+        yield
+
+
+def is_held(path: Path) -> bool:
+    """Whether another process holds a lock file."""
+    if fcntl is None or not path.exists():
+        return False
+    with path.open("a+") as file:
+        try:
+            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
+        except OSError:
+            return True
+    return False

@@ -18,7 +18,9 @@ MUST_NOT_IMPORT = {
     "envs": ("cli", "training", "networks", "learning", "replay", "acting"),
     "acting": ("cli", "training", "replay", "files"),
     "evaluation": ("cli", "training", "replay"),
-    "training": ("cli",),
+    "training": ("cli", "experiments"),
+    "experiments": ("cli", "viewing"),
+    "viewing": ("cli",),
 }
 
 

@@ -18,6 +18,7 @@ COMMANDS = {
     "video": "a game beside the return distribution of every action, as MP4",
     "calibrate": "is the learned distribution true? a report and a figure",
     "risk-profile": "mean, VaR and CVaR of whole episodes under each risk measure",
+    "study": "the paper's studies: grids of runs and their figures",
     "worlds": "small worlds whose exact return law is known",
     "agents": "the agents there are, or several side by side",
     "risks": "the risk measures there are",

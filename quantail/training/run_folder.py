@@ -14,15 +14,10 @@ from typing import Any
 
 import torch
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
 from quantail.envs.make import FUNCTION
 from quantail.errors import QuantailError
 from quantail.evaluation.protocols import own_protocol
-from quantail.files import read_json, write_json
+from quantail.files import hold, read_json, write_json
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.settings import DEFAULTS, Settings
 
@@ -97,18 +92,7 @@ class RunFolder:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other processes from training in this folder; a killed one lets go of it."""
-        with (self.path / ".lock").open("a+") as file:
-            if fcntl is not None:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                except OSError:
-                    file.seek(0)
-                    raise QuantailError(
-                        f"{self.path} is being trained by process {file.read().strip()}."
-                    ) from None
-                file.truncate(0)
-                file.write(str(os.getpid()))
-                file.flush()
+        with hold(self.path / ".lock", f"{self.path} is being trained"):
             yield
 
     def read(self) -> RunInfo:

@@ -1,0 +1,198 @@
+"""quantail study NAME, and quantail study grid FILE: start a study, or go on with it."""
+
+import argparse
+import sys
+from pathlib import Path
+from typing import Any
+
+from rich.console import Console
+from rich.text import Text
+
+from quantail.cli.parser import Parser, whole
+from quantail.cli.sheets import print_sheet
+from quantail.errors import QuantailError
+from quantail.experiments.engines import ENGINES, Engine
+from quantail.experiments.estimate import estimate
+from quantail.experiments.folder import StudyFolder
+from quantail.experiments.progress import view_for
+from quantail.experiments.reading import changed, read_study
+from quantail.experiments.results import read_results
+from quantail.experiments.runner import Outcome, run_study
+from quantail.experiments.study import Job, Study
+from quantail.experiments.tables import sheets
+
+
+def run_named(name: str, words: list[str]) -> int:
+    """A study of the paper."""
+    about = read_study(name)
+    parser = Parser(
+        prog=f"quantail study {name}",
+        description=f"{about.title}: {len(about.jobs())} runs with the paper's settings, or with "
+        "--small a short version on MinAtar that takes less than half an hour on two cores.",
+    )
+    parser.add_argument("--small", action="store_true", help="the short version, on MinAtar")
+    add_changes(parser)
+    add_engine(parser)
+    arguments = parser.parse(words)
+    return start(read_study(name, small=arguments.small), arguments)
+
+
+def run_grid(words: list[str]) -> int:
+    """A study of the user's own."""
+    parser = Parser(
+        prog="quantail study grid",
+        description="Run the grid in a TOML file: games, steps, seeds, [settings] of every run, a "
+        "[grid] of axes and [references] beside it. docs/studies.md has the whole format.",
+    )
+    parser.add_argument("file", metavar="FILE.toml", help="the study")
+    parser.add_argument(
+        "--small", action="store_true", help="with the file's table [small] laid over it"
+    )
+    add_changes(parser)
+    add_engine(parser)
+    arguments = parser.parse(words)
+    return start(read_study(arguments.file, small=arguments.small), arguments)
+
+
+def add_changes(parser: Parser) -> None:
+    """What of a study can be changed by a flag."""
+    group = parser.add_argument_group("the study")
+    group.add_argument(
+        "--games", nargs="+", default=[], metavar="ENV", help="other games, as ids or names"
+    )
+    group.add_argument("--steps", metavar="N", help="length of each run, in steps of the agent")
+    group.add_argument("--seeds", metavar="K", help="seeds 0 to K−1 for each combination")
+    group.add_argument(
+        "--measures", nargs="+", default=[], metavar="RISK", help="other places on the axis risk"
+    )
+    group.add_argument(
+        "--agents", nargs="+", default=[], metavar="AGENT", help="other places on the axis agent"
+    )
+    group.add_argument(
+        "--set",
+        nargs="+",
+        default=[],
+        metavar="NAME=VALUE",
+        help="settings of every run, such as batch_size=64",
+    )
+    group.add_argument("--out", metavar="DIR", help="folder of the study [studies/NAME]")
+
+
+def add_engine(parser: Parser) -> None:
+    """Where a study runs."""
+    group = parser.add_argument_group("where it runs")
+    group.add_argument("--engine", default="local", metavar="|".join(ENGINES), help="[local]")
+    group.add_argument(
+        "--jobs", metavar="J", help="local: runs at once, each with the study's threads [all cores]"
+    )
+    group.add_argument(
+        "--address",
+        metavar="auto|ray://HOST:PORT|local",
+        help="ray: a cluster that is there, or local to start one on this machine [auto]",
+    )
+    group.add_argument(
+        "--gpus", default="1", metavar="G", help="ray: GPUs of a run with device cuda [1]"
+    )
+    group.add_argument(
+        "--yes", action="store_true", help="start without a question, however long it takes"
+    )
+    group.add_argument("--quiet", action="store_true", help="show only the tables in the end")
+
+
+def start(study: Study, arguments: argparse.Namespace) -> int:
+    """Run a study with the changes asked for."""
+    study = changed(
+        study,
+        games=arguments.games,
+        steps=arguments.steps,
+        seeds=None if arguments.seeds is None else whole("seeds", arguments.seeds, 1),
+        measures=arguments.measures,
+        agents=arguments.agents,
+        settings=dict(_pair(word) for word in arguments.set),
+    )
+    return go(study, Path(arguments.out or Path("studies") / study.name), arguments)
+
+
+def go(study: Study | None, out: Path, arguments: argparse.Namespace) -> int:
+    """Run what is left, then draw; the exit status."""
+    console = Console(file=sys.stderr, highlight=False, markup=False)
+
+    def confirm(folder: StudyFolder, engine: Engine, left: list[Job]) -> bool:
+        return _told_and_wanted(console, folder, engine, left, arguments)
+
+    outcome = run_study(
+        study,
+        out,
+        engine=arguments.engine,
+        jobs=None if arguments.jobs is None else whole("jobs", arguments.jobs, 1),
+        address=arguments.address,
+        gpus=_gpus(arguments.gpus),
+        view=view_for(sys.stderr, quiet=arguments.quiet),
+        confirm=confirm,
+    )
+    if outcome is None:
+        console.print("not started.")
+        return 1
+    show(outcome.folder)
+    _end(console, outcome)
+    return 130 if outcome.stopped_by else 1 if outcome.failed else 0
+
+
+def show(folder: StudyFolder) -> None:
+    """Draw the figures and print the tables, if there is anything to show."""
+    from quantail.viewing.studies import draw_study
+
+    results = read_results(folder.path)
+    for sheet in sheets(results):
+        print_sheet(sheet)
+    if results.traces:
+        draw_study(folder.path)
+        print(f"figures and tables are in {folder.figures}, every evaluation in {folder.results}")
+
+
+def _told_and_wanted(
+    console: Console, folder: StudyFolder, engine: Engine, left: list[Job], arguments: argparse.Namespace
+) -> bool:
+    study = folder.read()
+    expected = estimate(folder, left, engine.at_once)
+    lines = {
+        "study": f"{study.title} ({study.name})",
+        "runs": f"{len(folder.jobs)}, of which {len(folder.jobs) - len(left)} are done",
+        **expected.lines(),
+        "engine": engine.describe(),
+        "folder": str(folder.path),
+    }
+    if not arguments.quiet:
+        for name, text in lines.items():
+            console.print(Text.assemble((f"{name:<8}", "bold"), text), soft_wrap=True)
+    if arguments.yes or not expected.long or not sys.stdin.isatty():
+        return True
+    console.print("This takes long. Start it? [y/N] ", end="")
+    return input().strip().lower() in ("y", "yes")
+
+
+def _end(console: Console, outcome: Outcome) -> None:
+    folder = outcome.folder
+    if outcome.stopped_by:
+        console.print(f"stopped with {outcome.done} of {outcome.total} runs done; all is saved")
+    for name, reason in outcome.failed.items():
+        console.print(f"failed: {name}: {reason} (more in {folder.log(name)})", soft_wrap=True)
+    if outcome.done < outcome.total:
+        console.print(f"go on with: quantail study resume {folder.path}", soft_wrap=True)
+
+
+def _pair(word: str) -> tuple[str, Any]:
+    name, equals, value = word.partition("=")
+    if not equals:
+        raise QuantailError(f"--set takes NAME=VALUE, such as batch_size=64, not {word!r}.")
+    return name.replace("-", "_"), value
+
+
+def _gpus(text: str) -> float:
+    try:
+        value = float(text)
+    except ValueError:
+        value = -1.0
+    if not 0 < value <= 64:
+        raise QuantailError(f"gpus takes a number above 0, such as 1 or 0.25, not {text!r}.")
+    return value

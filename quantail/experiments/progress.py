@@ -1,0 +1,151 @@
+"""A study on a terminal while it runs: a live table, or plain lines where there is no terminal."""
+
+import time
+from typing import TextIO
+
+from rich.console import Console, Group, RenderableType
+from rich.live import Live
+from rich.progress_bar import ProgressBar
+from rich.table import Table
+from rich.text import Text
+
+from quantail.experiments.engines import Engine, Event
+from quantail.experiments.folder import State, StudyFolder
+from quantail.experiments.runner import View
+from quantail.experiments.study import Job
+from quantail.training.progress import duration
+
+REDRAW = 1.0  # seconds
+TELL = 60.0  # seconds between two lines where there is no terminal
+STOPPING = "stopping: the runs save and end; once more ends them at once"
+SHOWN = 12  # rows of one kind
+
+
+class PlainView(View):
+    """A line when a run begins or ends, and now and then one on the whole."""
+
+    def __init__(self, console: Console) -> None:
+        self.console = console
+        self.begun = time.monotonic()
+        self._told = time.monotonic()
+        self.running: dict[str, float] = {}
+        self.failed: dict[str, str] = {}
+        self.folder: StudyFolder | None = None
+        self.total = self.before = self.done = 0
+
+    def started(self, folder: StudyFolder, engine: Engine, jobs: list[Job]) -> None:
+        self.folder = folder
+        self.total = len(folder.jobs)
+        self.before = self.done = self.total - len(jobs)
+
+    def happened(self, event: Event) -> None:
+        if event.what == "started":
+            self.running[event.name] = time.monotonic()
+        else:
+            self.running.pop(event.name, None)
+        if event.what == "done":
+            self.done += 1
+        if event.what == "failed":
+            self.failed[event.name] = event.reason
+        self.tell(event)
+
+    def tell(self, event: Event) -> None:
+        count = f"{self.done} of {self.total} done"
+        reason = f": {event.reason}" if event.reason else ""
+        self.line(f"{event.what:<8} {event.name}{reason}  ({count})")
+
+    def passed(self) -> None:
+        if time.monotonic() - self._told >= TELL:
+            self._told = time.monotonic()
+            self.line(self.whole(self.states()))
+
+    def stopping(self) -> None:
+        self.line(STOPPING)
+
+    def line(self, text: str) -> None:
+        self.console.print(text, highlight=False, soft_wrap=True, markup=False)
+
+    def states(self) -> dict[str, State]:
+        """Where the runs that run now stand."""
+        assert self.folder is not None
+        return {name: self.folder.state(name) for name in self.running}
+
+    def whole(self, states: dict[str, State]) -> str:
+        """The study in one line."""
+        rate = sum(state.rate for state in states.values())
+        passed = duration(time.monotonic() - self.begun)
+        failed = f", {len(self.failed)} failed" if self.failed else ""
+        waiting = self.total - self.done - len(self.running) - len(self.failed)
+        return (
+            f"{self.done} of {self.total} done, {len(self.running)} running, {max(waiting, 0)} waiting"
+            f"{failed}, {rate:,.0f} steps/s, {passed} so far"
+        )
+
+
+class LiveView(PlainView):
+    """The same as a table that moves."""
+
+    def __init__(self, console: Console) -> None:
+        super().__init__(console)
+        self._shown = 0.0
+        self._live: Live | None = None
+        self._stopping = False
+
+    def started(self, folder: StudyFolder, engine: Engine, jobs: list[Job]) -> None:
+        super().started(folder, engine, jobs)
+        self._live = Live(console=self.console, auto_refresh=False, transient=True)
+        self._live.start()
+
+    def tell(self, event: Event) -> None:
+        self._shown = 0.0  # the table tells
+
+    def stopping(self) -> None:
+        self._stopping = True
+        self._shown = 0.0
+
+    def passed(self) -> None:
+        if self._live and time.monotonic() - self._shown >= REDRAW:
+            self._shown = time.monotonic()
+            self._live.update(self.table(), refresh=True)
+
+    def close(self) -> None:
+        if self._live:
+            self._live.stop()
+            self._live = None
+
+    def table(self) -> RenderableType:
+        states = self.states()
+        rows = study_table(list(states.values()), self.failed)
+        top: list[RenderableType] = [
+            ProgressBar(self.total, self.done, width=40),
+            Text(self.whole(states)),
+        ]
+        if self._stopping:
+            top.append(Text(STOPPING, style="yellow"))
+        return Group(*top, rows)
+
+
+def study_table(running: list[State], failed: dict[str, str], word: str = "running") -> Table:
+    """Runs under way with their rate and time left, and failed ones with their reason."""
+    table = Table(box=None, pad_edge=False, header_style="bold")
+    for name in ("run", "", "steps", "rate", "left"):
+        table.add_column(name, justify="left" if name in ("run", "") else "right", overflow="fold")
+    for state in running[:SHOWN]:
+        total = state.job.settings.steps
+        left = (total - state.steps) / state.rate if state.rate else float("nan")
+        rate = f"{state.rate:,.0f}/s" if state.rate else "–"
+        share = f"{state.steps / total:.0%}"
+        table.add_row(state.job.name, word, f"{state.steps:,} ({share})", rate, duration(left))
+    if len(running) > SHOWN:
+        table.add_row(f"and {len(running) - SHOWN} more", word, "", "", "")
+    for name, reason in list(failed.items())[-SHOWN:]:
+        table.add_row(Text(name, style="red"), Text(f"failed: {reason}", style="red"), "", "", "")
+    return table
+
+
+def view_for(stream: TextIO, *, quiet: bool = False) -> View:
+    """A live table where the stream is a terminal, plain lines where it is not."""
+    if quiet:
+        return View()
+    console = Console(file=stream)
+    return LiveView(console) if console.is_terminal else PlainView(console)

@@ -1,0 +1,251 @@
+"""Studies from TOML files: the four of the paper, and a user's own."""
+
+import dataclasses
+import tomllib
+from collections.abc import Mapping, Sequence
+from pathlib import Path
+from typing import Any
+
+import gymnasium as gym
+
+from quantail.envs.make import kind_of
+from quantail.errors import QuantailError, did_you_mean
+from quantail.experiments.study import Axis, Study, Variant, value_name
+from quantail.recipes import PRESETS
+from quantail.settings import coerce
+
+HOME = Path(__file__).parent / "studies"
+FIGURES = {
+    "heatmap": "scores over two axes, early and late in training",
+    "violins": "each choice, marginal over the others",
+    "curves": "learning curves, a panel for each game",
+    "aggregate": "mean and median over games, normalised",
+}
+KEYS = (
+    "name",
+    "title",
+    "figure",
+    "games",
+    "seeds",
+    "steps",
+    "preset",
+    "window",
+    "settings",
+    "grid",
+    "references",
+    "preferred",
+    "small",
+)
+NOT_ON_AN_AXIS = {"seed": "seeds", "steps": "steps", "engine": "--engine"}
+
+
+def shipped() -> dict[str, Path]:
+    """The studies that come with the package, by name."""
+    order = ("samples", "architecture", "risk", "atari57")
+    return {name: HOME / f"{name}.toml" for name in order}
+
+
+def read_study(source: str | Path, *, small: bool = False) -> Study:
+    """A study by the name of a shipped one or from a TOML file; `small` takes its short version."""
+    path = shipped().get(str(source), Path(source))
+    if path.suffix != ".toml":
+        names = ", ".join(shipped())
+        raise QuantailError(
+            f"unknown study {str(source)!r}: it takes {names} or the path of a .toml file."
+            f"{did_you_mean(str(source), shipped())}"
+        )
+    try:
+        content = tomllib.loads(path.read_text(encoding="utf-8"))
+    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
+        raise QuantailError(f"study {path} cannot be read: {error}") from error
+    try:
+        return _study(content, path.stem, small)
+    except QuantailError as error:
+        raise QuantailError(f"study {path.stem}: {error}") from error
+
+
+def changed(
+    study: Study,
+    *,
+    games: Sequence[str] = (),
+    steps: Any = None,
+    seeds: int | None = None,
+    measures: Sequence[str] = (),
+    agents: Sequence[str] = (),
+    settings: Mapping[str, Any] | None = None,
+) -> Study:
+    """The study on other games, with another budget, or with other places on its axes."""
+    fixed = dict(study.settings)
+    budget = {} if steps is None else {"steps": steps}
+    fixed |= _settings({**(settings or {}), **budget})
+    study = dataclasses.replace(study, settings=fixed)
+    if games:
+        study = dataclasses.replace(study, games=_games([_full(one, study) for one in games]))
+    if seeds is not None:
+        study = _with_seeds(study, seeds)
+    for axis, places, flag in (("risk", measures, "measures"), ("agent", agents, "agents")):
+        if places:
+            study = _with_places(study, axis, places, flag)
+    return study
+
+
+def _study(content: dict[str, Any], stem: str, small: bool) -> Study:
+    for name in content:
+        _known(name, KEYS, "key")
+    over = content.pop("small", None)
+    if small:
+        if over is None:
+            raise QuantailError("it has no small version: --small takes a table [small] in its file.")
+        for name in over:
+            _known(name, KEYS[:-1], "key of [small]")
+        settings = {**content.get("settings", {}), **over.get("settings", {})}
+        content = {**content, **over, "settings": settings}
+        content["name"] = f"{content.get('name', stem)}-small" if "name" not in over else over["name"]
+    figure = str(content.get("figure", "curves"))
+    _known(figure, FIGURES, "figure")
+    games = content.get("games")
+    if not isinstance(games, list) or not games:
+        raise QuantailError("games takes a list of environments, such as ['MinAtar/Breakout-v1'].")
+    settings = _settings(_table(content, "settings"))
+    if "steps" in content:
+        settings["steps"] = coerce("steps", content["steps"])
+    grid = tuple(_axis(name, places) for name, places in _table(content, "grid").items())
+    references = tuple(_variant(name, one) for name, one in _table(content, "references").items())
+    if not grid and not references:
+        raise QuantailError("the grid is empty: give [grid] an axis, such as kappa = [0.5, 1.0].")
+    if figure == "heatmap" and len(grid) != 2:
+        raise QuantailError(f"figure heatmap takes a grid of two axes, and this one has {len(grid)}.")
+    window = content.get("window", 0.1)
+    if isinstance(window, bool) or not isinstance(window, int | float) or not 0 < window <= 0.5:
+        raise QuantailError(f"window takes a share of training from 0 to 0.5, not {window!r}.")
+    preferred = {name: value_name(value) for name, value in _table(content, "preferred").items()}
+    for name, place in preferred.items():
+        axis = next((one for one in grid if one.name == name), None)
+        if axis is None or place not in [one.name for one in axis.variants]:
+            raise QuantailError(f"preferred names {name} {place}, which is not on the grid.")
+    preset = str(content.get("preset", ""))
+    if preset:
+        _known(preset, PRESETS, "preset")  # a file could change behind the study's back
+    return _with_seeds(
+        Study(
+            name=str(content.get("name", stem)),
+            title=str(content.get("title", stem)),
+            figure=figure,
+            games=_games([str(one) for one in games]),
+            seeds=1,
+            grid=grid,
+            references=references,
+            settings=settings,
+            preset=preset,
+            window=float(window),
+            preferred=preferred,
+        ),
+        content.get("seeds", 1),
+        all_alike=False,
+    )
+
+
+def _axis(name: str, places: Any) -> Axis:
+    """A list of values of the setting with the axis's name, or a table of named variants."""
+    if isinstance(places, dict):
+        variants = tuple(_variant(place, settings) for place, settings in places.items())
+    elif isinstance(places, list):
+        if name in NOT_ON_AN_AXIS:
+            raise QuantailError(f"{name} is no axis: the study's own {NOT_ON_AN_AXIS[name]} sets it.")
+        values = [_plain(coerce(name, value)) for value in places]
+        variants = tuple(Variant(value_name(value), {name: value}) for value in values)
+    else:
+        raise QuantailError(f"axis {name} takes a list of values or a table of variants: {places!r}.")
+    if not variants:
+        raise QuantailError(f"the grid is empty: axis {name} has no values.")
+    names = [one.name for one in variants]
+    if twice := next((one for one in names if names.count(one) > 1), None):
+        raise QuantailError(f"axis {name} has {twice} twice.")
+    return Axis(name, variants)
+
+
+def _variant(name: str, settings: Any) -> Variant:
+    if not isinstance(settings, dict):
+        raise QuantailError(f"variant {name} takes settings, such as {{ agent = 'dqn' }}.")
+    own = dict(settings)
+    seeds = _count(own.pop("seeds")) if "seeds" in own else None
+    for setting, key in NOT_ON_AN_AXIS.items():
+        if setting in own:
+            raise QuantailError(f"variant {name} sets {setting}: the study's own {key} sets it.")
+    return Variant(name, _settings(own), seeds)
+
+
+def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
+    if "seed" in values:
+        raise QuantailError("seed is set by seeds, which counts from 0.")
+    if "engine" in values:
+        raise QuantailError(
+            "engine is no setting here: the study's engine plays each run in one process."
+        )
+    return {name: _plain(coerce(name, value)) for name, value in values.items()}
+
+
+def _plain(value: Any) -> Any:
+    """As JSON has it."""
+    return list(value) if isinstance(value, tuple) else value
+
+
+def _table(content: Mapping[str, Any], name: str) -> dict[str, Any]:
+    found = content.get(name, {})
+    if not isinstance(found, dict):
+        raise QuantailError(f"{name} takes a table [{name}], not {found!r}.")
+    return found
+
+
+def _count(value: Any) -> int:
+    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
+        raise QuantailError(f"seeds takes a whole number of at least 1, not {value!r}.")
+    return value
+
+
+def _with_seeds(study: Study, seeds: Any, all_alike: bool = True) -> Study:
+    """The study with so many seeds; `all_alike` also where a variant had its own number."""
+    count = _count(seeds)
+    if not all_alike:
+        return dataclasses.replace(study, seeds=count)
+
+    def alike(variants: tuple[Variant, ...]) -> tuple[Variant, ...]:
+        return tuple(dataclasses.replace(one, seeds=None) for one in variants)
+
+    grid = tuple(Axis(axis.name, alike(axis.variants)) for axis in study.grid)
+    return dataclasses.replace(study, seeds=count, grid=grid, references=alike(study.references))
+
+
+def _with_places(study: Study, name: str, places: Sequence[str], flag: str) -> Study:
+    """The study with other places on one axis: the variants of these names, or these values."""
+    axis = next((one for one in study.grid if one.name == name), None)
+    if axis is None:
+        there = ", ".join(one.name for one in study.grid)
+        raise QuantailError(f"--{flag} needs an axis {name}, and study {study.name} has {there}.")
+    known = {one.name: one for one in axis.variants}
+    chosen = tuple(known.get(place, Variant(place, {name: place})) for place in dict.fromkeys(places))
+    grid = tuple(Axis(name, chosen) if one is axis else one for one in study.grid)
+    return dataclasses.replace(study, grid=grid)
+
+
+def _games(games: Sequence[str]) -> tuple[str, ...]:
+    for game in games:
+        kind_of(game)  # an unknown id is refused
+    if twice := next((one for one in games if list(games).count(one) > 1), None):
+        raise QuantailError(f"games has {twice} twice.")
+    return tuple(games)
+
+
+def _full(game: str, study: Study) -> str:
+    """An id; a plain name is one of the same family as the study's first game."""
+    if "/" in game or ":" in game or game in gym.registry:
+        return game
+    family, slash, first = study.games[0].rpartition("/")
+    return f"{family}{slash}{game}-{first.rpartition('-')[2]}"
+
+
+def _known(name: str, known: Sequence[str] | Mapping[str, Any], what: str) -> None:
+    if name not in known:
+        raise QuantailError(
+            f"unknown {what} {name!r}: it takes {', '.join(known)}.{did_you_mean(name, known)}"
+        )

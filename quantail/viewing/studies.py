@@ -1,0 +1,432 @@
+"""The figures of a study, from its results on disk alone."""
+
+from collections.abc import Callable, Sequence
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+import torch
+from matplotlib.axes import Axes
+from matplotlib.colorbar import Colorbar
+from matplotlib.figure import Figure
+from matplotlib.patches import Rectangle
+
+from quantail.experiments.folder import StudyFolder
+from quantail.experiments.results import Array, Results, Trace, read_results
+from quantail.experiments.scoring import Measure, Scale, early, late, scale_of, score
+from quantail.experiments.study import Axis, Config
+from quantail.experiments.tables import scores_csv, sheet_csv, sheets
+from quantail.files import write_text
+from quantail.risk import RiskMeasure, parse_risk
+from quantail.training.progress import counted
+from quantail.viewing.style import colour, count_axis, new_figure, save_figure, styled
+
+Scores = dict[tuple[str, ...], float]  # by the places on each axis
+
+SYMBOLS = {
+    "online_samples": "N, samples of the prediction",
+    "target_samples": "N′, samples of the target",
+    "embedding": "embedding of τ",
+    "embedding_size": "size of the embedding",
+    "embedding_activation": "nonlinearity",
+    "merge": "merge with the features",
+    "policy_samples": "K, samples of the policy",
+}
+PARTIAL = "#b00020"
+LABEL = 0.13  # height of a label beside a colour bar, as a share of it
+PAPERS_OWN = ("norm:3",)  # in the paper's picture of distortions, though not among its policies
+
+
+def draw_study(path: str | Path) -> list[Path]:
+    """Draw every figure of the study at `path` as PNG and SVG, with its tables; what was written."""
+    results, folder = read_results(path), StudyFolder(path)
+    folder.figures.mkdir(exist_ok=True)
+    drawn: dict[str, Callable[[], Figure]] = {
+        results.study.figure: lambda: DRAWN[results.study.figure](results)
+    }
+    if measures := _measures(results):
+        drawn["distortions"] = lambda: distortions(measures)
+    written = []
+    with styled():
+        for name, draw in drawn.items():
+            save_figure(draw(), folder.figures / name)
+            written += [folder.figures / f"{name}.png", folder.figures / f"{name}.svg"]
+    for name, text in (("summary", sheet_csv(sheets(results)[0])), ("scores", scores_csv(results))):
+        write_text(folder.figures / f"{name}.csv", text)
+        written.append(folder.figures / f"{name}.csv")
+    return written
+
+
+# Two axes: a heat map
+
+
+def heatmap(results: Results) -> Figure:
+    """Scores over the two axes of the grid, early and late in training, references on the colour bar."""
+    rows, columns = results.study.grid
+    scale, window = scale_of(results), results.study.window
+    figure = new_figure(8.6, 0.62 * len(rows.variants) + 1.9)
+    panels = figure.subplots(1, 2)
+    for axes, measure, when in (
+        (panels[0], early(results), f"first {window:.0%} of training"),
+        (panels[1], late(results), f"last {window:.0%} of training"),
+    ):
+        _heat(figure, axes, results, scale, measure, rows, columns)
+        axes.set_title(when)
+    _titled(figure, results, f"{scale.name}; {_spoken(results)}")
+    return figure
+
+
+def _heat(
+    figure: Figure,
+    axes: Axes,
+    results: Results,
+    scale: Scale,
+    measure: Measure,
+    rows: Axis,
+    columns: Axis,
+) -> None:
+    grid = {one.places: score(results, scale, one, measure) for one in results.configs if one.places}
+    beside = {
+        one.label: score(results, scale, one, measure).value for one in results.configs if one.reference
+    }
+    table = np.array(
+        [[grid[row.name, column.name].value for column in columns.variants] for row in rows.variants]
+    )
+    known = [*table[np.isfinite(table)], *(value for value in beside.values() if np.isfinite(value))]
+    low, high = (min(known), max(known)) if known else (0.0, 1.0)
+    high = high if high > low else low + 1.0
+    image = axes.imshow(table, cmap="viridis", vmin=low, vmax=high, aspect="auto", origin="lower")
+    for y, row in enumerate(rows.variants):
+        for x, column in enumerate(columns.variants):
+            one = grid[row.name, column.name]
+            bright = np.isfinite(one.value) and (one.value - low) / (high - low) > 0.6
+            ink = "k" if bright or not one.runs else "w"
+            absent = "not yet" if results.partial else "none"  # no evaluation in this part of training
+            told = scale.text(one.value) if one.runs else absent
+            if not one.whole:
+                axes.add_patch(
+                    Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, hatch="////", ec="0.6", lw=0)
+                )
+                told += f"\n{one.runs} of {one.planned} runs" if one.runs else ""
+            plain = {} if one.runs else {"bbox": {"fc": "w", "ec": "none", "pad": 1.5}}
+            style: dict[str, Any] = {"color": ink if one.runs else "0.4", **plain}
+            axes.text(x, y, told, ha="center", va="center", fontsize=8, **style)
+    axes.set_xticks(range(len(columns.variants)), [one.name for one in columns.variants])
+    axes.set_yticks(range(len(rows.variants)), [one.name for one in rows.variants])
+    axes.set_xlabel(_axis_label(columns))
+    axes.set_ylabel(_axis_label(rows))
+    axes.tick_params(length=0)
+    axes.spines[:].set_visible(False)
+    bar = figure.colorbar(image, ax=axes, pad=0.03, aspect=14)
+    bar.outline.set_visible(False)
+    bar.ax.yaxis.set_ticks_position("left")
+    bar.ax.tick_params(labelsize=7, length=2)
+    _mark(bar, {name: v for name, v in beside.items() if np.isfinite(v)}, scale, low, high)
+
+
+def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, high: float) -> None:
+    """Lines on a colour bar, each with its name beside it, none over another."""
+    ordered = sorted(values.items(), key=lambda item: item[1])
+    for (name, value), placed in zip(ordered, _apart([v for _, v in ordered], low, high), strict=True):
+        share = (value - low) / (high - low)
+        bar.ax.axhline(value, color="w", lw=2.5)
+        bar.ax.axhline(value, color=PARTIAL, lw=1.2)
+        bar.ax.annotate(
+            f"{name.upper()}\n{scale.text(value)}",
+            xy=(1.0, share),
+            xytext=(1.6, placed),
+            xycoords="axes fraction",
+            textcoords="axes fraction",
+            va="center",
+            fontsize=7,
+            color=PARTIAL,
+            arrowprops={"arrowstyle": "-", "color": PARTIAL, "lw": 0.7},
+        )
+
+
+def _apart(values: Sequence[float], low: float, high: float) -> list[float]:
+    """Heights for labels of rising values, as shares of the bar: near them, apart, and not above it."""
+    places: list[float] = []
+    for value in values:
+        places.append(max((value - low) / (high - low), places[-1] + LABEL if places else 0.0))
+    for index in reversed(range(len(places))):
+        above = places[index + 1] - LABEL if index + 1 < len(places) else 0.97
+        places[index] = min(places[index], above)
+    return places
+
+
+# Any axes: violins
+
+
+def violins(results: Results) -> Figure:
+    """Each choice marginal over the others: a dot is a combination, the black one the preferred."""
+    study, scale, measure = results.study, scale_of(results), late(results)
+    grid = [one for one in results.configs if one.places]
+    scores = {one.places: score(results, scale, one, measure).value for one in grid}
+    wanted = tuple(study.preferred.get(axis.name, "") for axis in study.grid)
+    figure = new_figure(max(4.5, 2.1 * len(study.grid) + 0.6), 3.7)
+    panels = figure.subplots(1, len(study.grid), sharey=True, squeeze=False)[0]
+    for index, (axes, axis) in enumerate(zip(panels, study.grid, strict=True)):
+        _violin(axes, axis, index, scores, wanted)
+        for one in results.configs:
+            value = score(results, scale, one, measure).value if one.reference else float("nan")
+            if np.isfinite(value):
+                axes.axhline(value, color="0.6", lw=1.5, zorder=0)
+                if index == len(study.grid) - 1:
+                    _at_right(axes, one.label.upper(), value)
+    panels[0].set_ylabel(f"{scale.name}, last {study.window:.0%} of training")
+    for axes, fill, word in ((panels[0], "w", "one combination"), (panels[0], "k", "the preferred one")):
+        if fill == "w" or study.preferred:
+            axes.scatter([], [], s=26, color=fill, edgecolor="k", lw=0.7, label=word)
+    figure.legend(loc="outside lower center", ncols=2, fontsize=8)
+    _titled(figure, results, f"each choice over all others; {_spoken(results)}")
+    return figure
+
+
+def _violin(axes: Axes, axis: Axis, index: int, scores: Scores, wanted: tuple[str, ...]) -> None:
+    for place, variant in enumerate(axis.variants):
+        members = {one: v for one, v in scores.items() if one[index] == variant.name}
+        there = {one: v for one, v in members.items() if np.isfinite(v)}
+        values = np.array(list(there.values()))
+        if len(values) > 1 and values.std() > 0:
+            drawn: Any = axes.violinplot([values], [place], widths=0.85, showextrema=False)
+            for body in drawn["bodies"]:
+                body.set(facecolor=colour(place), alpha=0.35, edgecolor="none")
+        order = sorted(there, key=lambda one: there[one])
+        for rank, one in enumerate(order):
+            chosen = one == wanted
+            axes.scatter(
+                place + 0.09 * ((rank % 3) - 1) * (not chosen),
+                there[one],
+                s=26,
+                color="k" if chosen else "w",
+                edgecolor="k",
+                lw=0.7,
+                zorder=4 if chosen else 3,
+            )
+    axes.set_xticks(range(len(axis.variants)), [one.name for one in axis.variants])
+    axes.set_xlim(-0.6, len(axis.variants) - 0.4)
+    axes.set_title(_axis_label(axis))
+
+
+def _at_right(axes: Axes, text: str, value: float) -> None:
+    axes.annotate(
+        text,
+        (1, value),
+        xycoords=("axes fraction", "data"),
+        ha="right",
+        va="bottom",
+        color="0.45",
+        fontsize=7,
+    )
+
+
+# Curves, a panel for each game
+
+
+def curves(results: Results) -> Figure:
+    """Mean return over training, a panel for each game; seeds are thin lines, their mean a thick one."""
+    games = results.study.games
+    wide = min(3, len(games))
+    tall = -(-len(games) // wide)
+    figure = new_figure(max(5.2, 3.4 * wide), 2.5 * tall + 1.0)
+    panels = figure.subplots(tall, wide, squeeze=False)
+    for index, env in enumerate(games):
+        axes = panels[index // wide, index % wide]
+        _curve_panel(axes, results, env)
+        axes.set_title(_game(env))
+        if index % wide == 0:
+            axes.set_ylabel("mean return of an evaluation")
+    for index in range(len(games), wide * tall):
+        panels[index // wide, index % wide].set_axis_off()
+    for index, config in enumerate(results.configs):
+        panels[0, 0].plot([], [], **_line(index, config), lw=1.8, label=config.label)
+    figure.legend(loc="outside lower center", ncols=min(6, len(results.configs)), fontsize=8)
+    _titled(figure, results, _spoken(results))
+    return figure
+
+
+def _curve_panel(axes: Axes, results: Results, env: str) -> None:
+    repeat, random = 1, []
+    for index, config in enumerate(results.configs):
+        traces = [one for one in results.of(config, env) if len(one.steps)]
+        random += [one.random for one in traces if np.isfinite(one.random)]
+        for one in traces:
+            repeat = one.job.settings.action_repeat
+            if len(traces) > 1 or not one.done:
+                axes.plot(one.steps, one.means, **_line(index, config), lw=0.5, alpha=0.4)
+        if traces:
+            steps, means = common_points(traces)
+            axes.plot(steps, means.mean(axis=0), **_line(index, config), lw=1.8)
+    if random:
+        axes.axhline(float(np.mean(random)), color="0.5", ls=":", lw=1)
+        _at_right(axes, "random play", float(np.mean(random)))
+    count_axis(axes, repeat)
+
+
+def common_points(traces: Sequence[Trace]) -> tuple[Array, Array]:
+    """Steps at which every run was evaluated, and the means there: [points], [runs, points]."""
+    shared = set.intersection(*({float(s) for s in one.steps} for one in traces))
+    steps = np.array(sorted(shared))
+    means = [one.means[np.isin(one.steps, steps)] for one in traces]
+    return steps, np.array(means).reshape(len(traces), len(steps))
+
+
+# Mean and median over games
+
+
+def aggregate(results: Results) -> Figure:
+    """Mean and median over games, normalised; seeds are thin lines, their mean a thick one."""
+    scale = scale_of(results)
+    figure = new_figure(8.6, 3.6)
+    panels = figure.subplots(1, 2)
+    repeat = results.traces[0].job.settings.action_repeat if results.traces else 1
+    for axes, over, name in ((panels[0], np.mean, "mean"), (panels[1], np.median, "median")):
+        for index, config in enumerate(results.configs):
+            seeds = [_over_games(results, scale, config, seed, over) for seed in range(config.seeds)]
+            lines = {seed: line for seed, line in enumerate(seeds) if line}
+            for line in lines.values():
+                if len(lines) > 1:
+                    axes.plot(*line, **_line(index, config), lw=0.6, alpha=0.5)
+            if lines:
+                steps = sorted(set.intersection(*(set(line[0]) for line in lines.values())))
+                means = [
+                    [value for step, value in zip(*line, strict=True) if step in steps]
+                    for line in lines.values()
+                ]
+                label = _counted_games(results, config, len(lines))
+                axes.plot(steps, np.mean(means, axis=0), **_line(index, config), lw=1.8, label=label)
+        axes.set_title(f"{name} over {counted(len(results.study.games), 'game')}")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}%")
+        count_axis(axes, repeat)
+    panels[0].set_ylabel(scale.name)
+    if handles := panels[0].get_legend_handles_labels()[0]:
+        figure.legend(
+            handles=handles, loc="outside lower center", ncols=min(4, len(handles)), fontsize=8
+        )
+    _titled(figure, results, _spoken(results))
+    return figure
+
+
+def _over_games(
+    results: Results, scale: Scale, config: Config, seed: int, over: Callable[..., Any]
+) -> tuple[list[float], list[float]] | None:
+    """One seed's curve over the games that it has."""
+    traces = [
+        one
+        for env in results.study.games
+        for one in results.of(config, env)
+        if one.job.seed == seed and len(one.steps)
+    ]
+    if not traces:
+        return None
+    steps, means = common_points(traces)
+    shown = [scale.of(one.job.env, row) for one, row in zip(traces, means, strict=True)]
+    return list(steps), list(over(np.array(shown), axis=0))
+
+
+def _counted_games(results: Results, config: Config, seeds: int) -> str:
+    games = sum(bool(results.of(config, env)) for env in results.study.games)
+    whole = len(results.study.games)
+    told = "" if games == whole else f", {games} of {whole} games"
+    return f"{config.label} ({counted(seeds, 'seed')}{told})"
+
+
+# How risk measures reshape a distribution
+
+
+def distortions(measures: Sequence[RiskMeasure]) -> Figure:
+    """One distribution, and what each measure makes of it by sampling τ otherwise."""
+    wide = min(4, len(measures))
+    tall = -(-len(measures) // wide)
+    figure = new_figure(2.3 * wide, 1.9 * tall + 0.7)
+    panels = figure.subplots(tall, wide, sharex=True, sharey=True, squeeze=False)
+    returns, base, levels = _example()
+    below = [measure.inverse(torch.from_numpy(levels)).numpy() for measure in measures]
+    densities = [np.gradient(one, returns) for one in below]
+    for index, (measure, density) in enumerate(zip(measures, densities, strict=True)):
+        axes = panels[index // wide, index % wide]
+        axes.fill_between(returns, base, color="0.8", lw=0)
+        mean = float(np.trapezoid(returns * density, returns) / np.trapezoid(density, returns))
+        axes.fill_between(returns, density, color=colour(index), alpha=0.15, lw=0)
+        axes.plot(returns, density, color=colour(index), lw=1.3)
+        axes.axvline(mean, color=colour(index), lw=1, ls="--")
+        axes.set_title(f"{measure}: mean {mean:.1f}")
+        axes.set_yticks([])
+        axes.spines["left"].set_visible(False)
+        axes.set_ylim(0, 1.05 * max(float(one.max()) for one in densities))
+        if index + wide >= len(measures):
+            axes.set_xlabel("return")
+            axes.tick_params(labelbottom=True)
+    for index in range(len(measures), wide * tall):
+        panels[index // wide, index % wide].set_axis_off()
+    figure.suptitle(
+        "What a risk measure makes of one distribution of returns\n"
+        "grey: the distribution itself; line: as the measure samples it, dashed: its mean",
+        fontsize=9,
+        ha="left",
+        x=0.02,
+    )
+    return figure
+
+
+def _example() -> tuple[Array, Array, Array]:
+    """Two bumps, a likely middling return and a less likely high one: returns, density, levels."""
+    returns = np.linspace(-2.0, 16.0, 2_001)
+    bumps = ((0.65, 4.0, 1.4), (0.35, 9.5, 1.6))
+    density = sum(
+        share * np.exp(-(((returns - centre) / spread) ** 2) / 2) / (spread * np.sqrt(2 * np.pi))
+        for share, centre, spread in bumps
+    )
+    levels = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(returns))])
+    return returns, np.asarray(density), np.clip(levels / levels[-1], 0.0, 1.0)
+
+
+def _measures(results: Results) -> list[RiskMeasure]:
+    """The measures on the study's axis `risk`, and those that the paper draws besides."""
+    axis = next((one for one in results.study.grid if one.name == "risk"), None)
+    if axis is None:
+        return []
+    names = [str(one.settings.get("risk", "neutral")) for one in axis.variants]
+    return [parse_risk(name) for name in dict.fromkeys([*names, *PAPERS_OWN])]
+
+
+# Shared
+
+
+def _line(index: int, config: Config) -> dict[str, Any]:
+    """A colour and a dash for each combination; references are grey."""
+    if config.reference:
+        return {"color": "0.45", "ls": ("--", ":", "-.")[index % 3]}
+    return {"color": colour(index), "ls": ("-", "--", ":", "-.")[index // 7 % 4]}
+
+
+def _titled(figure: Figure, results: Results, note: str) -> None:
+    """The title, what is shown, and in red how much of it is there."""
+    figure.suptitle(f"{results.study.title}\n{note}", fontsize=9, ha="left", x=0.02)
+    if results.partial:
+        figure.text(0.99, 0.99, results.partial.upper(), color=PARTIAL, fontsize=9, ha="right", va="top")
+
+
+def _spoken(results: Results) -> str:
+    games = ", ".join(_game(env) for env in results.study.games[:6])
+    more = f" and {len(results.study.games) - 6} more" if len(results.study.games) > 6 else ""
+    counts = sorted({one.seeds for one in results.configs})
+    seeds = counted(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+    return f"{games}{more}; {seeds}"
+
+
+def _game(env: str) -> str:
+    return env.rpartition("/")[2].rpartition("-v")[0] or env
+
+
+def _axis_label(axis: Axis) -> str:
+    return SYMBOLS.get(axis.name, axis.name.replace("_", " "))
+
+
+DRAWN: dict[str, Callable[[Results], Figure]] = {
+    "heatmap": heatmap,
+    "violins": violins,
+    "curves": curves,
+    "aggregate": aggregate,
+}

@@ -1,0 +1,120 @@
+import pytest
+from fakes import fake_results, rising
+from runs import command
+
+from quantail.cli import study_run
+from quantail.experiments import read_study, shipped
+from quantail.experiments.engines import Event
+from quantail.experiments.folder import StudyFolder
+from quantail.experiments.progress import LiveView, PlainView
+from quantail.experiments.runner import Outcome
+
+
+def test_study_alone_lists_what_there_is(capsys):
+    assert command("study") == 0
+    said = capsys.readouterr().out
+    for word in (
+        *shipped(),
+        "grid",
+        "status",
+        "resume",
+        "figures",
+        "741",
+        "quantail study samples --small",
+    ):
+        assert word in said, word
+
+
+@pytest.mark.parametrize("name", [*shipped(), "grid", "status", "resume", "figures"])
+def test_every_study_command_explains_itself(name, capsys):
+    with pytest.raises(SystemExit) as end:
+        command("study", name, "--help")
+    assert end.value.code == 0
+    assert f"usage: quantail study {name}" in capsys.readouterr().out
+
+
+def test_mistakes_get_one_sentence(capsys, tmp_path):
+    for words, said in (
+        (("study", "sampels"), "unknown study 'sampels'"),
+        (("study", "status", tmp_path / "none"), "there is no study at"),
+        (("study", "figures", tmp_path / "none"), "there is no study at"),
+        (("study", "samples", "--small", "--seeds", "0"), "seeds takes a whole number of at least 1"),
+        (("study", "samples", "--small", "--set", "batch_size"), "--set takes NAME=VALUE"),
+        (("study", "samples", "--small", "--set", "batchsize=3"), "unknown setting 'batchsize'"),
+        (("study", "samples", "--small", "--steps", "100"), "steps 100 end before learning begins"),
+        (("study", "risk", "--agents", "dqn"), "--agents needs an axis agent"),
+        (("study", "risk", "--small", "--gpus", "-1"), "gpus takes a number above 0"),
+    ):
+        assert command(*words) == 2, words
+        told = capsys.readouterr().err
+        assert said in told
+        assert told.count("\n") == 1
+
+
+def test_figures_draws_and_tells_how_much_is_there(tmp_path, capsys):
+    folder = fake_results(tmp_path / "study", read_study("risk", small=True), rising, share=0.5)
+    assert command("study", "figures", folder.path) == 0
+    said = capsys.readouterr().out
+    assert "partial: 12 of 24 runs done" in said
+    assert (folder.figures / "curves.png").exists()
+    assert (folder.figures / "distortions.svg").exists()
+    assert command("scores", folder.figures / "scores.csv") == 0
+
+
+def test_status_tells_what_is_begun_and_what_failed(tmp_path, capsys):
+    folder = StudyFolder(tmp_path / "study")
+    folder.open(read_study("risk", small=True))
+    begun, failed, *_ = folder.jobs
+    (folder.runs / begun).mkdir()
+    folder.run(begun).table("timing").write_text("steps,frames,seconds,a,b\n3000,3000,10,250.0,60\n")
+    folder.note_failure(failed, "the machine was lost")
+    assert command("study", "status", folder.path) == 0
+    said = " ".join(capsys.readouterr().out.split())
+    assert "not running 0 of 24 runs done, 1 begun, 22 not begun, 1 failed" in said
+    assert f"{begun} begun 3,000 (10%)" in said
+    assert f"{failed} failed: the machine was lost" in said
+    assert f"quantail study resume {folder.path}" in said.replace("\n", "")
+
+
+def test_a_long_study_is_asked_for_on_a_terminal_and_started_with_yes(tmp_path, monkeypatch, capsys):
+    asked = []
+    monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
+    monkeypatch.setattr("builtins.input", lambda: asked.append(1) or "n")
+
+    def only_confirms(study, out, *, confirm, **_):
+        folder = StudyFolder(out)
+        folder.open(study)
+        engine = type("E", (), {"at_once": 1, "describe": lambda self: "nowhere"})()
+        if not confirm(folder, engine, list(folder.jobs.values())):
+            return None
+        return Outcome(folder, 0, 1, {}, "")
+
+    monkeypatch.setattr(study_run, "run_study", only_confirms)
+    monkeypatch.setattr(study_run, "show", lambda folder: None)
+    words = ("study", "risk", "--games", "Pong", "--measures", "neutral", "--out", tmp_path / "out")
+    assert command(*words) == 1
+    said = capsys.readouterr().err
+    assert "200,000,000 frames" in said
+    assert "not started" in said
+    assert command(*words, "--yes") == 0
+    assert len(asked) == 1
+
+
+def test_the_live_table_shows_rates_time_left_and_reasons(tmp_path):
+    from rich.console import Console
+
+    folder = StudyFolder(tmp_path / "study")
+    folder.open(read_study("risk", small=True))
+    one, two, *_ = jobs = list(folder.jobs)
+    (folder.runs / one).mkdir()
+    folder.run(one).table("timing").write_text("steps,frames,seconds,a,b\n3000,3000,10,250.0,60\n")
+    view = LiveView(Console(width=150))
+    PlainView.started(view, folder, None, [folder.jobs[name] for name in jobs])
+    view.happened(Event(one, "started"))
+    view.happened(Event(two, "failed", "the machine was lost"))
+    with view.console.capture() as captured:
+        view.console.print(view.table())
+    said = " ".join(captured.get().split())
+    assert "0 of 24 done, 1 running, 22 waiting, 1 failed, 250 steps/s" in said
+    assert f"{one} running 3,000 (10%) 250/s 1:48" in said
+    assert f"{two} failed: the machine was lost" in said

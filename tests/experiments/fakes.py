@@ -1,0 +1,57 @@
+"""Studies with results that nobody computed, for figures and tables."""
+
+import csv
+import io
+
+import numpy as np
+
+from quantail.experiments.folder import StudyFolder
+from quantail.experiments.results import FIRST, SCORES, THEN
+
+
+def fake_results(path, study, score, share=1.0, points=20):
+    """A study's folder with results.csv alone: `score(job, progress)` at each of so many evaluations.
+
+    `share` of the runs are done, the next one is half way, the others have not begun.
+    """
+    folder = StudyFolder(path)
+    folder.open(study)
+    jobs = list(folder.jobs.values())
+    done = int(share * len(jobs))
+    axes = [axis.name for axis in study.grid if axis.name not in (*FIRST, *THEN)]
+    text = io.StringIO()
+    writer = csv.DictWriter(text, [*FIRST, *axes, *THEN, *SCORES], lineterminator="\n", restval="0")
+    writer.writeheader()
+    for index, job in enumerate(jobs):
+        last = points if index < done else points // 2 if index == done else -1
+        for point in range(last + 1):
+            steps = job.settings.steps * point // points
+            writer.writerow(
+                {
+                    "job": job.name,
+                    "env": job.env,
+                    "config": job.config.label,
+                    "agent": job.settings.agent,
+                    "seed": job.seed,
+                    "total_steps": job.settings.steps,
+                    "steps": steps,
+                    "frames": steps * job.settings.action_repeat,
+                    "policy": "agent" if point else "random",
+                    "protocol": "own v1 (0000000000)",
+                    "risk": job.settings.risk,
+                    "episodes": 10,
+                    "mean": float(score(job, point / points)),
+                }
+            )
+    folder.results.write_text(text.getvalue())
+    return folder
+
+
+def rising(job, progress, seed=0):
+    """A plausible learning curve: noise, and better with more samples."""
+    s = job.settings
+    noise = np.random.default_rng([seed, sum(map(ord, job.name)), int(1000 * progress)])
+    good = 1 + 0.15 * np.log2(s.online_samples) + 0.05 * np.log2(s.target_samples)
+    good *= {"dqn": 0.5, "qr-dqn": 0.9}.get(s.agent, 1.0)
+    good *= {"cvar:0.1": 0.8, "wang:0.75": 0.7}.get(s.risk, 1.0)
+    return 0.5 + 6 * good * (1 - np.exp(-3 * progress)) + 0.4 * noise.standard_normal() * (progress > 0)

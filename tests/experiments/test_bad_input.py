@@ -1,0 +1,88 @@
+import pytest
+from conftest import study_file
+
+from quantail.errors import QuantailError
+from quantail.experiments import changed, read_study, run_study
+
+GAMES = 'games = ["CartPole-v1"]\n'
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        (GAMES + "---\n", "the grid is empty"),
+        (GAMES + "---\n[grid]\nkappa = []", "axis kappa has no values"),
+        (GAMES + "---\n[grid]\nkapa = [1.0]", "unknown setting 'kapa'. Did you mean 'kappa'?"),
+        (GAMES + "---\n[grid]\nkappa = 1.0", "axis kappa takes a list of values or a table"),
+        (GAMES + "---\n[grid]\nkappa = [1.0, 1.0]", "axis kappa has 1 twice"),
+        (GAMES + "---\n[grid]\nseed = [1, 2]", "seed is no axis: the study's own seeds sets it"),
+        (GAMES + "---\n[grid]\nengine = ['ray']", "engine is no axis"),
+        (GAMES + "---\n[grid]\nkappa = ['x']", "kappa takes a number"),
+        (GAMES + "---\n[grid.size]\nwide = { hed_size = 3 }", "unknown setting 'hed_size'"),
+        (GAMES + "---\n[grid.size]\nwide = 3", "variant wide takes settings"),
+        ("---\n[grid]\nkappa = [1.0]", "games takes a list of environments"),
+        ('games = ["Nowhere-v0"]\n---\n[grid]\nkappa = [1.0]', "unknown environment 'Nowhere-v0'"),
+        (GAMES + "seeds = 0\n---\n[grid]\nkappa = [1.0]", "seeds takes a whole number"),
+        (GAMES + "figure = 'pie'\n---\n[grid]\nkappa = [1.0]", "unknown figure 'pie'"),
+        (GAMES + "figure = 'heatmap'\n---\n[grid]\nkappa = [1.0]", "heatmap takes a grid of two axes"),
+        (GAMES + "preset = 'own.toml'\n---\n[grid]\nkappa = [1.0]", "unknown preset"),
+        (GAMES + "gird = 1\n---\n[grid]\nkappa = [1.0]", "unknown key 'gird'"),
+        (GAMES + "---\n[grid]\nkappa = [1.0]\n[preferred]\nkappa = 2.0", "which is not on the grid"),
+    ],
+)
+def test_a_study_that_cannot_be_is_refused_in_words(tmp_path, text, said):
+    with pytest.raises(QuantailError) as error:
+        read_study(study_file(tmp_path, text))
+    assert said in str(error.value)
+    assert str(error.value).startswith("study tiny: ")
+
+
+@pytest.mark.parametrize(
+    ("grid", "said"),
+    [
+        ("agent = ['iqn', 'dqn']\nonline_samples = [4]", "dqn, online_samples 4 on CartPole-v1: online"),
+        ("n_step = [1, 100]", "n_step 100 on CartPole-v1: learn_start 60 comes before"),
+        ("sticky = [0.0, 0.25]", "sticky 0.25 on CartPole-v1: sticky 0.25 is for ALE games only"),
+        ("evaluation_risk = ['wong:1']", "evaluation_risk wong:1 on CartPole-v1: evaluation_risk: "),
+        ("risk = ['cvar:7']", "cvar:7 on CartPole-v1: risk cvar:7"),
+    ],
+)
+def test_an_invalid_combination_is_named_before_anything_starts(tmp_path, grid, said):
+    study = read_study(study_file(tmp_path, f"{GAMES}---\n[grid]\n{grid}"))
+    with pytest.raises(QuantailError) as error:
+        run_study(study, tmp_path / "out")
+    assert said in str(error.value)
+    assert not (tmp_path / "out").exists()
+
+
+def test_unknown_studies_and_flags_without_an_axis_are_refused(tmp_path):
+    with pytest.raises(QuantailError, match="Did you mean 'samples'"):
+        read_study("sample")
+    with pytest.raises(QuantailError, match="cannot be read"):
+        read_study(tmp_path / "none.toml")
+    with pytest.raises(QuantailError, match="--measures needs an axis risk"):
+        changed(read_study("samples"), measures=["neutral"])
+    with pytest.raises(QuantailError, match="no small version"):
+        read_study(study_file(tmp_path, f"{GAMES}---\n[grid]\nkappa = [1.0]"), small=True)
+
+
+def test_a_folder_of_another_study_or_of_something_else_is_refused(tiny, unbroken, tmp_path):
+    study = read_study(tiny)
+    before = (unbroken / "study.json").read_bytes()
+    with pytest.raises(QuantailError, match="holds another study, with steps 600, not 700"):
+        run_study(changed(study, steps=700), unbroken)
+    with pytest.raises(
+        QuantailError, match="holds another study, with games CartPole-v1, not Acrobot-v1"
+    ):
+        run_study(changed(study, games=["Acrobot-v1"]), unbroken)
+    assert (unbroken / "study.json").read_bytes() == before
+    (tmp_path / "notes.txt").write_text("mine")
+    with pytest.raises(QuantailError, match="is not a study"):
+        run_study(study, tmp_path)
+
+
+def test_more_jobs_than_the_machine_has_cores_are_refused(tiny, tmp_path):
+    with pytest.raises(QuantailError, match="jobs 1000 with 1 thread each does not fit"):
+        run_study(read_study(tiny), tmp_path / "out", jobs=1000)
+    with pytest.raises(QuantailError, match="unknown engine 'rey': it takes local or ray"):
+        run_study(read_study(tiny), tmp_path / "out", engine="rey")

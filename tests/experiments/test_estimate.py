@@ -1,0 +1,71 @@
+import shutil
+
+import pytest
+from conftest import study_file
+
+from quantail.experiments import changed, read_study
+from quantail.experiments.estimate import LONG, estimate, in_words
+from quantail.experiments.folder import StudyFolder
+
+
+def opened(path, study):
+    folder = StudyFolder(path)
+    folder.open(study)
+    return folder
+
+
+def test_frames_and_runs_are_counted_and_the_rate_is_measured(tiny, tmp_path):
+    folder = opened(tmp_path / "out", changed(read_study(tiny), seeds=3))
+    found = estimate(folder, list(folder.jobs.values()), at_once=2)
+    assert (found.runs, found.frames) == (6, 6 * 600)
+    assert 0.1 < found.seconds < 600
+    assert found.bytes > 2 * 50e6
+    assert found.source == "from a short measurement here"
+    alone = estimate(folder, list(folder.jobs.values()), at_once=1)
+    assert alone.seconds > found.seconds
+
+
+def test_what_the_studys_own_runs_told_counts_instead(tiny, unbroken, tmp_path):
+    out = tmp_path / "copy"
+    shutil.copytree(unbroken, out)
+    folder = opened(out, changed(read_study(tiny), seeds=2))
+    left = [job for job in folder.jobs.values() if job.seed == 1]
+    found = estimate(folder, left, at_once=1)
+    assert found.source == "from the runs that are there"
+    seconds = sum(
+        float((out / "runs" / job.name.replace("-s1", "-s0") / "timing.csv").read_text().split(",")[-3])
+        for job in left
+    )
+    assert found.seconds == pytest.approx(seconds)
+
+
+def test_the_papers_study_is_long(tmp_path):
+    study = changed(read_study("risk"), games=["Breakout"], measures=["neutral"])
+    folder = opened(tmp_path / "out", study)
+    found = estimate(folder, list(folder.jobs.values()), at_once=1)
+    assert found.frames == 200_000_000
+    assert found.long
+    assert found.seconds > 20 * LONG
+    assert not found.open_ended  # evaluations count frames, so their time is known
+
+
+def test_time_in_words():
+    assert [in_words(s) for s in (0, 59, 300, 7200, 1e6)] == [
+        "1 second",
+        "59 seconds",
+        "5.0 minutes",
+        "2.0 hours",
+        "12 days",
+    ]
+
+
+def test_an_axis_may_change_what_a_run_costs(tmp_path):
+    text = """
+        games = ["CartPole-v1"]
+        ---
+        [grid]
+        batch_size = [8, 4096]
+    """
+    folder = opened(tmp_path / "out", read_study(study_file(tmp_path, text)))
+    small, large = folder.jobs.values()
+    assert estimate(folder, [large], 1).seconds > 2 * estimate(folder, [small], 1).seconds

@@ -1,0 +1,151 @@
+import json
+import os
+import shutil
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import pytest
+from conftest import study_file
+from runs import kill_when, same_learning
+
+from quantail.cluster import cores
+from quantail.experiments import changed, read_results, read_study, run_study
+from quantail.experiments.engines import Event
+from quantail.experiments.engines.local import LocalEngine
+from quantail.experiments.folder import StudyFolder
+from quantail.experiments.runner import View
+
+
+class Noted(View):
+    """What happened, in order."""
+
+    def __init__(self):
+        self.events: list[Event] = []
+
+    def happened(self, event):
+        self.events.append(event)
+
+
+def checkpoints(study):
+    return list(Path(study).glob("runs/*/checkpoints/0*"))
+
+
+def test_runs_go_on_side_by_side_as_ordinary_runs_with_one_thread(unbroken):
+    info = json.loads((unbroken / "runs" / "cartpole-kappa-0.5-s0" / "run.json").read_text())
+    assert info["settings"]["kappa"] == 0.5
+    assert info["threads"] == 1
+    assert LocalEngine(threads=1).at_once == cores()
+    assert LocalEngine(threads=cores()).at_once == 1
+
+
+def test_results_are_tidy_sorted_and_without_a_clock(unbroken):
+    lines = (unbroken / "results.csv").read_text().splitlines()
+    assert lines[0].split(",")[:7] == ["job", "env", "config", "agent", "kappa", "seed", "total_steps"]
+    assert "second" not in lines[0]
+    assert len(lines) == 1 + 2 * 7  # random play, and every hundred steps
+    order = [(line.split(",")[0], int(line.split(",")[7])) for line in lines[1:]]
+    assert order == sorted(order)
+
+
+def test_a_study_that_was_killed_goes_on_to_the_same_bytes(tiny, unbroken, tmp_path):
+    out = tmp_path / "killed"
+    words = ("study", "grid", tiny, "--out", out, "--quiet")
+    status, _ = kill_when(lambda: len(checkpoints(out)) >= 2, *words, how=signal.SIGKILL)
+    assert status == -signal.SIGKILL
+    assert not all(StudyFolder(out).is_done(name) for name in StudyFolder(out).jobs)
+    outcome = run_study(None, out)
+    assert (outcome.done, outcome.failed) == (2, {})
+    assert (out / "results.csv").read_bytes() == (unbroken / "results.csv").read_bytes()
+    for run in sorted((out / "runs").iterdir()):
+        assert same_learning(run, unbroken / "runs" / run.name)
+
+
+def test_a_study_that_is_asked_to_stop_saves_and_says_how_to_go_on(tiny, unbroken, tmp_path):
+    out = tmp_path / "stopped"
+    words = ("study", "grid", tiny, "--out", out, "--jobs", 1)
+    status, said = kill_when(lambda: checkpoints(out), *words, how=signal.SIGINT)
+    assert status == 130
+    assert f"quantail study resume {out}" in said.replace("\n", "")
+    folder = StudyFolder(out)
+    (begun,) = [name for name in folder.jobs if folder.run(name).path.exists()]
+    assert not folder.failure(begun)
+    assert read_results(out).partial == "partial: 0 of 2 runs done"
+    # Its process is gone, and it saved where it stood: nobody holds the run.
+    with folder.run(begun).held():
+        pass
+
+
+def test_a_run_that_fails_stops_nothing_keeps_its_reason_and_is_tried_again(
+    tmp_path, monkeypatch, own_modules
+):
+    monkeypatch.setenv("FRAGILE_MENDED", str(tmp_path / "mended"))
+    study = read_study(
+        study_file(
+            tmp_path,
+            """
+            games = ["fragile:Fragile-v0", "CartPole-v1"]
+            ---
+            [grid]
+            kappa = [1.0]
+            """,
+        )
+    )
+    out, view = tmp_path / "out", Noted()
+    outcome = run_study(study, out, view=view)
+    assert (outcome.done, outcome.total) == (1, 2)
+    (reason,) = outcome.failed.values()
+    assert "Fragile-v0 failed in step: RuntimeError: the pole broke" in reason
+    assert Event("cartpole-kappa-1-s0", "done") in view.events
+    folder = StudyFolder(out)
+    assert "the pole broke" in folder.log("fragile-kappa-1-s0").read_text()
+    assert folder.state("fragile-kappa-1-s0").failed == reason
+
+    (tmp_path / "mended").touch()
+    view = Noted()
+    outcome = run_study(None, out, view=view)
+    assert (outcome.done, outcome.failed) == (2, {})
+    assert {event.name for event in view.events} == {"fragile-kappa-1-s0"}
+    assert not folder.failure("fragile-kappa-1-s0")
+
+
+def test_a_run_whose_process_is_killed_fails_and_its_end_is_told(tiny, tmp_path):
+    class Killer(View):
+        def passed(self):
+            for lock in (tmp_path / "out").glob("runs/cartpole-kappa-1-s0/.lock"):
+                if lock.read_text() and checkpoints(tmp_path / "out"):
+                    os.kill(int(lock.read_text()), signal.SIGKILL)
+                    lock.write_text("")
+
+    outcome = run_study(read_study(tiny), tmp_path / "out", view=Killer())
+    assert outcome.done == 1
+    assert outcome.failed["cartpole-kappa-1-s0"].startswith("its process was ended by SIGKILL")
+
+
+def test_more_seeds_continue_a_study_and_leave_what_is_there(tiny, unbroken, tmp_path):
+    out = tmp_path / "more"
+    shutil.copytree(unbroken, out)
+    view = Noted()
+    outcome = run_study(changed(read_study(tiny), seeds=2), out, view=view)
+    assert (outcome.done, outcome.total) == (4, 4)
+    assert {event.name[-3:] for event in view.events} == {"-s1"}
+    before = (unbroken / "results.csv").read_text().splitlines()
+    assert set(before) < set((out / "results.csv").read_text().splitlines())
+    assert run_study(read_study(tiny), out).total == 4  # seeds are never taken away
+
+
+def test_two_processes_cannot_run_one_study(tiny, unbroken):
+    code = (
+        "import sys; from quantail.experiments.folder import StudyFolder\n"
+        "with StudyFolder(sys.argv[1]).held(): print('held', flush=True); sys.stdin.read()"
+    )
+    words = [sys.executable, "-c", code, str(unbroken)]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE, text=True) as other:
+        assert other.stdout.readline() == "held\n"
+        begin = time.monotonic()
+        with pytest.raises(Exception, match=f"is being run by process {other.pid}"):
+            run_study(None, unbroken)
+        assert time.monotonic() - begin < 30
+        other.stdin.close()

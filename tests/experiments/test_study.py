@@ -1,0 +1,154 @@
+import itertools
+
+import pytest
+from conftest import study_file
+
+from quantail.experiments import changed, read_study, shipped
+from quantail.experiments.reading import FIGURES
+from quantail.experiments.study import Study
+from quantail.recipes import compose
+
+SIX = ["Asterix", "Assault", "Breakout", "MsPacman", "Qbert", "SpaceInvaders"]
+COUNTS = (1, 8, 32, 64)
+
+
+def read(folder, text):
+    return read_study(study_file(folder, text))
+
+
+def test_the_jobs_are_every_combination_on_every_game_with_every_seed_and_the_references(tmp_path):
+    study = read(
+        tmp_path,
+        """
+        games = ["CartPole-v1", "Acrobot-v1"]
+        seeds = 2
+        ---
+        [grid]
+        kappa = [0.5, 1.0, 2.0]
+        size = { narrow = { head_size = 8 }, wide = { head_size = 32, batch_size = 16 } }
+        [references]
+        dqn = { agent = "dqn", seeds = 1 }
+        """,
+    )
+    expected = set()
+    for env, kappa, (head, batch), seed in itertools.product(
+        ("CartPole-v1", "Acrobot-v1"), (0.5, 1.0, 2.0), ((8, 8), (32, 16)), (0, 1)
+    ):
+        expected.add((env, "iqn", kappa, head, batch, seed))
+    expected |= {(env, "dqn", 1.0, 16, 8, 0) for env in ("CartPole-v1", "Acrobot-v1")}
+    jobs = study.jobs()
+    found = [
+        (j.env, j.settings.agent, j.settings.kappa, j.settings.head_size, j.settings.batch_size, j.seed)
+        for j in jobs
+    ]
+    assert len(found) == len(set(found)) == 26
+    assert set(found) == expected
+    assert len({job.name for job in jobs}) == 26
+    assert {(job.settings.threads, job.settings.device) for job in jobs} == {(1, "cpu")}
+
+
+def test_names_of_jobs_are_readable_and_keep_what_sets_them_apart(tmp_path):
+    study = read(
+        tmp_path,
+        """
+        games = ["CartPole-v1"]
+        ---
+        [grid]
+        risk = ["wang:-0.75", "wang:0.75"]
+        embedding_size = [8]
+        """,
+    )
+    assert [job.name for job in study.jobs()] == [
+        "cartpole-wang_-0.75-embedding_size-8-s0",
+        "cartpole-wang_0.75-embedding_size-8-s0",
+    ]
+
+
+def test_a_study_survives_its_file(tmp_path):
+    for name, small in itertools.product(shipped(), (False, True)):
+        study = read_study(name, small=small)
+        again = Study.from_dict(study.to_dict())
+        assert again.hash == study.hash
+        assert [job.settings for job in again.jobs()] == [job.settings for job in study.jobs()]
+
+
+def test_more_seeds_are_the_same_study_and_anything_else_is_another():
+    study = read_study("samples", small=True)
+    assert changed(study, seeds=3).hash == study.hash
+    for other in (
+        changed(study, steps=20_000),
+        changed(study, games=["Asterix"]),
+        changed(study, settings={"batch_size": "64"}),
+        read_study("samples"),
+    ):
+        assert other.hash != study.hash
+
+
+def test_samples_is_the_papers_grid_with_its_references():
+    jobs = read_study("samples").jobs()
+    iqn = [job.settings for job in jobs if job.settings.agent == "iqn"]
+    assert {job.env for job in jobs} == {f"ALE/{game}-v5" for game in SIX}
+    pairs = {(s.online_samples, s.target_samples) for s in iqn}
+    assert pairs == set(itertools.product(COUNTS, COUNTS))
+    assert len(iqn) == 16 * 6
+    assert {job.config.label for job in jobs if job.config.reference} == {"dqn", "qr-dqn"}
+
+
+def test_architecture_compares_what_the_appendix_compares():
+    study = read_study("architecture")
+    settings = [job.settings for job in study.jobs() if job.settings.agent == "iqn"]
+    found = {(s.embedding, s.embedding_size, s.embedding_activation, s.merge) for s in settings}
+    assert found == set(
+        itertools.product(("cosine", "mlp"), (32, 64), ("relu", "sigmoid"), ("multiply", "concatenate"))
+    )
+    assert study.seeds == 2
+    preferred = compose("atari-paper", {**study.preferred})
+    assert preferred == compose("atari-paper", {})
+
+
+def test_atari57_has_every_game_and_the_papers_agents_with_their_seeds():
+    jobs = read_study("atari57").jobs()
+    assert len({job.env for job in jobs}) == 57
+    seeds = {}
+    for job in jobs:
+        seeds[job.settings.agent] = max(seeds.get(job.settings.agent, 0), job.seed + 1)
+    assert seeds == {
+        "iqn": 5,
+        "qr-dqn": 3,
+        "rainbow": 2,
+        "c51": 1,
+        "prioritized-dqn": 1,
+        "dqn": 1,
+    }
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_study_of_the_paper_changes_nothing_but_its_grid(name):
+    """All else is the preset atari-paper as each agent has it: 200M frames, 200 evaluations."""
+    for job in read_study(name).jobs():
+        own = {**job.config.changes, "agent": job.settings.agent, "seed": job.seed, "threads": 1}
+        assert job.settings == compose("atari-paper", {**own, "device": "cpu"})
+        assert job.frames == 200_000_000
+        assert job.settings.steps // job.settings.evaluation_every == 200
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_a_small_study_draws_the_same_figure_on_minatar(name):
+    whole, small = read_study(name), read_study(name, small=True)
+    assert small.figure == whole.figure
+    assert small.figure in FIGURES
+    assert [axis.name for axis in small.grid] == [axis.name for axis in whole.grid]
+    assert all(job.env.startswith("MinAtar/") for job in small.jobs())
+    early = small.window * small.settings["steps"]
+    assert early >= 2 * small.settings["evaluation_every"]
+    assert early > 2 * small.settings["learn_start"]
+
+
+def test_flags_change_games_measures_and_agents():
+    study = changed(
+        read_study("risk"), games=["Pong", "ALE/Qbert-v5"], measures=["neutral", "wang:1.5"], seeds=2
+    )
+    assert {job.env for job in study.jobs()} == {"ALE/Pong-v5", "ALE/Qbert-v5"}
+    assert [job.settings.risk for job in study.jobs()].count("wang:1.5") == 4
+    agents = changed(read_study("atari57", small=True), agents=["fqf", "iqn"], games=["Breakout"])
+    assert [job.settings.agent for job in agents.jobs()] == ["fqf", "fqf", "iqn", "iqn"]

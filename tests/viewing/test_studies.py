@@ -1,0 +1,121 @@
+import itertools
+
+import numpy as np
+import pytest
+from fakes import fake_results, rising
+from matplotlib.text import Text
+
+from quantail.evaluation.games import baselines, game_of
+from quantail.experiments import changed, read_results, read_study, shipped
+from quantail.risk import CVaR, Neutral, Norm, Wang
+from quantail.viewing.studies import DRAWN, _apart, distortions, draw_study
+from quantail.viewing.style import styled
+
+
+def words(figure):
+    return [text.get_text() for text in figure.findobj(Text) if text.get_text()]
+
+
+def figure_of(folder):
+    results = read_results(folder.path)
+    with styled():
+        return DRAWN[results.study.figure](results)
+
+
+@pytest.mark.parametrize("name", shipped())
+def test_every_figure_is_drawn_from_results_alone_and_the_same_bytes_again(tmp_path, name):
+    folder = fake_results(tmp_path / "study", read_study(name, small=True), rising)
+    written = draw_study(folder.path)
+    assert {path.suffix for path in written} == {".png", ".svg", ".csv"}
+    before = {path: path.read_bytes() for path in written if path.suffix != ".png"}
+    assert draw_study(folder.path) == written
+    assert {path: path.read_bytes() for path in before} == before
+    assert not any("PARTIAL" in word for word in words(figure_of(folder)))
+
+
+@pytest.mark.parametrize("name", shipped())
+@pytest.mark.parametrize("share", [0.0, 0.6])
+def test_a_figure_of_a_part_says_how_much_is_there(tmp_path, name, share):
+    study = read_study(name, small=True)
+    folder = fake_results(tmp_path / "study", study, rising, share=share)
+    jobs = len(study.jobs())
+    assert f"PARTIAL: {int(share * jobs)} OF {jobs} RUNS DONE" in words(figure_of(folder))
+    assert draw_study(folder.path)
+
+
+def test_the_heat_map_tells_each_cells_mean_and_the_references(tmp_path):
+    def by_samples(job, progress):
+        s = job.settings
+        return {"dqn": 1.25, "qr-dqn": 3.75}.get(s.agent, s.online_samples + s.target_samples / 100)
+
+    folder = fake_results(tmp_path / "study", read_study("samples", small=True), by_samples)
+    said = words(figure_of(folder))
+    for online in (1, 8, 32, 64):
+        for target in (1, 8, 32, 64):
+            assert said.count(f"{online + target / 100:.2f}") == 2  # early and late
+    assert said.count("DQN\n1.25") == said.count("QR-DQN\n3.75") == 2
+
+
+def test_labels_beside_a_colour_bar_never_meet_and_stay_beside_it():
+    for values in ([0.0, 0.01, 0.02], [0.5], [0.98, 0.99, 1.0], [0.0, 0.5, 0.55, 1.0]):
+        places = _apart(values, 0.0, 1.0)
+        assert all(b - a > 0.12 for a, b in itertools.pairwise(places))
+        assert max(places) < 1
+
+
+def test_early_and_late_are_the_first_and_the_last_part_of_training(tmp_path):
+    study = changed(read_study("samples", small=True))
+    folder = fake_results(tmp_path / "study", study, lambda job, progress: 100 * progress, points=30)
+    trace = read_results(folder.path).traces[0]
+    assert trace.early(0.1) == pytest.approx(np.mean([100 / 30, 200 / 30, 10]))
+    assert trace.late(0.1) == pytest.approx(np.mean([2800 / 30, 2900 / 30, 100]))
+
+
+def test_violins_mark_the_preferred_combination_in_every_panel(tmp_path):
+    folder = fake_results(tmp_path / "study", read_study("architecture", small=True), rising)
+    figure = figure_of(folder)
+    for axes in figure.axes:
+        dots = [c for c in axes.collections if c.get_facecolor().tolist() == [[0, 0, 0, 1]]]
+        shown = [c for c in dots if len(c.get_offsets())]
+        assert len(shown) == 1
+    assert "QR-DQN" in words(figure)
+
+
+def test_curves_have_a_panel_for_each_game_and_a_line_for_each_measure(tmp_path):
+    folder = fake_results(tmp_path / "study", read_study("risk", small=True), rising)
+    figure = figure_of(folder)
+    assert [axes.get_title(loc="left") for axes in figure.axes] == ["Breakout", "SpaceInvaders"]
+    thick = [line for line in figure.axes[1].lines if line.get_linewidth() == 1.8]
+    thin = [line for line in figure.axes[1].lines if line.get_linewidth() == 0.5]
+    assert (len(thick), len(thin)) == (6, 12)
+    np.testing.assert_allclose(thick[0].get_ydata(), (thin[0].get_ydata() + thin[1].get_ydata()) / 2)
+
+
+def test_atari57_shows_mean_and_median_of_human_normalised_scores(tmp_path):
+    def share_of_a_person(job, progress):
+        base = baselines()[game_of(job.env)]
+        share = {"ALE/Pong-v5": 0.5, "ALE/Breakout-v5": 1.0, "ALE/Qbert-v5": 3.0}[job.env]
+        return base.random + share * progress * (base.human - base.random)
+
+    study = changed(read_study("atari57"), games=["Pong", "Breakout", "Qbert"], seeds=1)
+    figure = figure_of(fake_results(tmp_path / "study", study, share_of_a_person))
+    ends = [axes.lines[0].get_ydata()[-1] for axes in figure.axes[:2]]
+    np.testing.assert_allclose(ends, [150, 100])
+
+
+def test_distortions_keep_their_mass_and_move_their_mean_as_the_measure_does():
+    measures = [Neutral(), Wang(-0.75), Wang(0.75), CVaR(0.1), Norm(3)]
+    figure = distortions(measures)
+    means = {}
+    for axes, measure in zip(figure.axes, measures, strict=False):
+        line, mean = axes.lines
+        x, density = line.get_data()
+        assert np.trapezoid(density, x) == pytest.approx(1.0, abs=0.01)
+        means[str(measure)] = mean.get_xdata()[0]
+    # The mean of z where z = F⁻¹(β(τ)), by drawing τ.
+    taus = (np.arange(200_000) + 0.5) / 200_000
+    x = figure.axes[0].lines[0].get_xdata()
+    levels = np.cumsum(figure.axes[0].lines[0].get_ydata()) * (x[1] - x[0])
+    for measure in measures:
+        drawn = np.interp(measure(taus), levels, x).mean()
+        assert means[str(measure)] == pytest.approx(drawn, abs=0.05)
