@@ -8,6 +8,15 @@ class QuantailError(Exception):
     """A user's mistake or a broken file, told in one sentence. Commands print it without a traceback."""
 
 
+def damage(error: Exception) -> str:
+    """What is wrong with a file, in words, from what reading it raised."""
+    if isinstance(error, KeyError):
+        return f"it lacks {error.args[0]}"
+    if isinstance(error, TypeError | AttributeError):
+        return "a value in it is of the wrong kind"
+    return str(error).rstrip(".")
+
+
 DIVERGED = "learning diverged; try a lower learning_rate, clip_rewards or gradient_clip."
 
 
