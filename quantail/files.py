@@ -24,10 +24,22 @@ def write_bytes(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError:
+    except OSError as error:
         temporary.unlink(missing_ok=True)
+        if error.filename == str(temporary):
+            error.filename = str(path)  # the one that was asked for
         raise
     sync_folder(path.parent)
+
+
+def require_writable(path: Path) -> None:
+    """Refuse a file that cannot be written before any work is done for it."""
+    if not path.parent.is_dir():
+        raise QuantailError(
+            f"there is no folder {path.parent} to write {path.name} into: make it first."
+        )
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise QuantailError(f"{path} cannot be written: name a file in a folder of yours.")
 
 
 def write_text(path: Path, content: str) -> None:

@@ -61,6 +61,12 @@ def game_of(name: str) -> str:
     return spaced if ale else f"{family.lower()}/{spaced}"
 
 
+def family_of(env: str) -> str:
+    """Environments that may stand in one table: those of the ALE, of a namespace, or one alone."""
+    plain = env.rpartition(":")[2]
+    return "ALE" if game_of(plain) in baselines() else plain.rpartition("/")[0] or plain
+
+
 def title_of(game: str) -> str:
     """A game's name for people."""
     return game.rpartition("/")[2].replace("_", " ").title()

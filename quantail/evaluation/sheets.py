@@ -7,7 +7,7 @@ import numpy as np
 
 from quantail.errors import QuantailError
 from quantail.evaluation.games import Baseline, baselines, title_of
-from quantail.evaluation.intervals import CONFIDENCE, aggregate_intervals
+from quantail.evaluation.intervals import CONFIDENCE, aggregate_intervals, mean_intervals
 from quantail.evaluation.published import (
     TableRow,
     median_curves,
@@ -22,6 +22,10 @@ from quantail.evaluation.scores import Normalised, normalise, with_random_zero
 
 Scores = Mapping[str, Mapping[str, list[float]]]  # agent -> game -> seeds
 PAPER = " (paper)"
+HUMAN_STARTS = (
+    "human starts: the random and human scores are those of Nair et al. 2015, from starts that were "
+    "never published; scores from other starts, a script's above all, are only roughly measured by them"
+)
 NEARLY_ALL = 54  # games
 NUMERIC = "0123456789+-–"
 NAMES = {"dqn": "DQN", "prioritized-dueling-dqn": "Prior. Duel.", "qr-dqn": "QR-DQN", "iqn": "IQN"}
@@ -79,7 +83,22 @@ def results_sheet(results: Sequence[Result]) -> Sheet:
         for one in results
     ]
     columns = ["agent", "game", "seed", "score", "episodes", "frames of training", "from"]
-    return Sheet("results", columns, rows)
+    notes = [f"{one.game} was begun from {one.starts}" for one in results if one.starts]
+    return Sheet("results", columns, rows, list(dict.fromkeys(notes)))
+
+
+def seeds_sheet(title: str, agents: Scores) -> Sheet:
+    """The mean over seeds of each agent in each game, with its interval where there are several."""
+    rows = []
+    for agent, games in agents.items():
+        for game, seeds in games.items():
+            interval = "none: one seed"
+            if len(seeds) > 1:
+                low, high = mean_intervals(np.array(seeds)[:, None])[:, 0]
+                interval = f"{score_text(low)} to {score_text(high)}"
+            rows.append([agent, game, score_text(float(np.mean(seeds))), interval, str(len(seeds))])
+    columns = ["agent", "game", "mean return", f"{CONFIDENCE:.0%} interval", "seeds"]
+    return Sheet(title, columns, rows)
 
 
 def _frames(result: Result) -> str:
@@ -96,7 +115,11 @@ def raw_sheet(agents: Scores, human_starts: bool) -> Sheet:
         scores = [games.get(game) for games in agents.values()]
         cells += [score_text(float(np.mean(seeds))) if seeds else "–" for seeds in scores]
         rows.append([title_of(game) if base else game, *cells])
-    return Sheet("raw scores", ["game", "random", "human", *agents], rows)
+    return Sheet("raw scores", ["game", "random", "human", *agents], rows, _baselines_note(human_starts))
+
+
+def _baselines_note(human_starts: bool) -> list[str]:
+    return [HUMAN_STARTS] if human_starts else []
 
 
 def normalised_sheet(agents: Scores, human_starts: bool) -> Sheet:
@@ -112,7 +135,8 @@ def normalised_sheet(agents: Scores, human_starts: bool) -> Sheet:
                 f"{base.normalise(float(np.mean(seeds))):.1%}" if seeds else "–" for seeds in scores
             ]
             rows.append([title_of(game), *shares])
-    return Sheet("human-normalised: 0% is random play, 100% a person's", ["game", *agents], rows)
+    title = "human-normalised: 0% is random play, 100% a person's"
+    return Sheet(title, ["game", *agents], rows, _baselines_note(human_starts) if rows else ())
 
 
 def aggregates_sheet(agents: Scores, human_starts: bool) -> Sheet:
@@ -146,6 +170,7 @@ def aggregates_sheet(agents: Scores, human_starts: bool) -> Sheet:
             f"VP is Video Pinball's random score: {random:,.1f} in the table, 0 in published means"
             + (", and here in all else: from human starts it is above the person's" * human_starts)
         )
+    notes += _baselines_note(human_starts)
     columns = ["over games", "agent", "value", "interval", "games", "seeds"]
     return Sheet("human-normalised, over games", columns, rows, notes)
 

@@ -20,7 +20,7 @@ except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
 from quantail.envs.make import FUNCTION
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import own_protocol
 from quantail.files import read_json, write_json
 from quantail.observations import ActionSpec, ObservationSpec
@@ -130,7 +130,7 @@ class RunFolder:
                 threads=content["threads"],
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise QuantailError(f"{self.path / 'run.json'} is damaged: {error!r}.") from error
+            raise QuantailError(f"{self.path / 'run.json'} is damaged: {damage(error)}.") from error
 
     def clear_tables(self) -> None:
         """Forget what a session wrote that never saved."""

@@ -1,6 +1,7 @@
 """Starting a run, going on with one, and loading what it learned."""
 
 import os
+import shutil
 from pathlib import Path
 from typing import Any
 
@@ -77,7 +78,11 @@ def prepare(
     reporter = reporter or Reporter()
     _open(folder, info, reporter)
     folder.create(info)
-    return _trainer(folder, info, env, attitude, reporter)
+    try:
+        return _trainer(folder, info, env, attitude, reporter)
+    except QuantailError:
+        shutil.rmtree(folder.path, ignore_errors=True)  # nothing has begun: a second try finds it free
+        raise
 
 
 def resume(
