@@ -19,6 +19,7 @@ from quantail.viewing.moments import Moment
 from quantail.viewing.style import colour, count_axis, ink_on, new_figure
 
 Array = NDArray[np.float64]
+LONG = 20  # letters of a name that leave room for figures beside it
 TOLD = 4  # actions with a colour and a line in the legend, besides the chosen ones; others are grey
 
 
@@ -64,11 +65,10 @@ def return_histograms(returns: Mapping[str, Array]) -> Figure:
         axes.axvline(values.mean(), color="k", lw=1)
         worst = np.sort(values)[: max(1, len(values) // 10)].mean()
         axes.axvline(worst, color="k", lw=1, ls=":")
-        axes.set_title(
-            f"{label}: {len(values)} episodes, mean {values.mean():.4g}, worst tenth {worst:.4g}"
-        )
+        told = f"{counted(len(values), 'episode')}, mean {values.mean():.4g}, worst tenth {worst:.4g}"
+        axes.set_title(f"{label}:{chr(10) if len(label) > LONG else ' '}{told}")
         axes.set_ylabel("share")
-    rows[-1].set_xlabel("raw return of an episode (line: mean; dotted: mean of the worst tenth)")
+    rows[-1].set_xlabel("raw return (line: mean; dotted: worst tenth's mean)")
     return figure
 
 

@@ -19,7 +19,7 @@ RULES: dict[Any, Any] = {
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
-    "legend.fontsize": 10,
+    "legend.fontsize": 11,
     "legend.handlelength": 1.2,
     "legend.columnspacing": 1.2,
     "svg.hashsalt": "quantail",
