@@ -9,9 +9,11 @@ from quantail.errors import QuantailError
 from quantail.evaluation.games import Baseline, baselines, title_of
 from quantail.evaluation.intervals import CONFIDENCE, aggregate_intervals, mean_intervals
 from quantail.evaluation.published import (
+    Aggregate,
     TableRow,
     median_curves,
     paper_scores,
+    published_aggregates,
     published_scores,
     sources,
     table_1,
@@ -198,6 +200,7 @@ def paper_sheets() -> list[Sheet]:
         _checked_sheet("the paper's Table 2, human starts", table_2(), checked),
         _others_sheet(),
         _zoo_sheet(),
+        _aggregates_sheet(),
     ]
 
 
@@ -231,6 +234,29 @@ def _zoo_sheet() -> Sheet:
     rows.sort(key=lambda row: -float(row[1].rstrip("%")))
     title = "DQN Zoo: median of 57 games at 200M frames, no-op, 5 seeds, mean of 10 points"
     return Sheet(title, ["agent", "median", "seeds from to"], rows)
+
+
+def _aggregates_sheet() -> Sheet:
+    """Published aggregates, each at the most frames that its source has."""
+    last: dict[tuple[str, str, str], Aggregate] = {}
+    for one in published_aggregates():
+        key = (one.source.name, one.agent, one.measured)
+        last[key] = max(last.get(key, one), one, key=lambda one: one.frames)
+    rows = []
+    for one in last.values():
+        shown = ("median", "iqm", "human_gap", "optimality_gap", "mean_random_zero")
+        cells = [_figure(name, one.figures[name]) if name in one.figures else "–" for name in shown]
+        if one.iqm_over == "games":
+            cells[1] += "*"
+        about = [str(one.games or "–"), one.seeds or "–", f"{one.frames / 1e6:g}M"]
+        rows.append([one.agent, one.source.name, one.protocol, one.measured, *about, *cells])
+    figures = ["median", "IQM", "human gap", "optimality gap", "mean (VP 0)"]
+    columns = ["agent", "source", "protocol", "measured", "games", "seeds", "frames", *figures]
+    notes = [
+        "* over games, of the mean over seeds; other IQMs are over all runs of all games",
+        "at fewer frames too, and with Video Pinball as in the table: reference/aggregates.csv",
+    ]
+    return Sheet("other published aggregates", columns, rows, notes)
 
 
 def _checked_sheet(title: str, table: Sequence[TableRow], notes: Sequence[str] = ()) -> Sheet:
