@@ -1,5 +1,6 @@
 """Score tables for people: the same rows on a terminal and in a report."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -9,7 +10,6 @@ from quantail.errors import QuantailError
 from quantail.evaluation.games import Baseline, baselines, title_of
 from quantail.evaluation.intervals import CONFIDENCE, aggregate_intervals, mean_intervals
 from quantail.evaluation.published import (
-    Aggregate,
     TableRow,
     median_curves,
     paper_scores,
@@ -238,25 +238,29 @@ def _zoo_sheet() -> Sheet:
 
 def _aggregates_sheet() -> Sheet:
     """Published aggregates, each at the most frames that its source has."""
-    last: dict[tuple[str, str, str], Aggregate] = {}
-    for one in published_aggregates():
-        key = (one.source.name, one.agent, one.measured)
-        last[key] = max(last.get(key, one), one, key=lambda one: one.frames)
-    rows = []
-    for one in last.values():
-        shown = ("median", "iqm", "human_gap", "optimality_gap", "mean_random_zero")
-        cells = [_figure(name, one.figures[name]) if name in one.figures else "–" for name in shown]
+    last: dict[tuple[str, ...], dict[str, str]] = {}
+    for one in sorted(published_aggregates(), key=lambda one: one.frames):
+        measured = re.sub(r",? (of the )?last .*| after .*", "", one.measured)
+        cells = {name: _figure(name, value) for name, value in one.figures.items()}
         if one.iqm_over == "games":
-            cells[1] += "*"
-        about = [str(one.games or "–"), one.seeds or "–", f"{one.frames / 1e6:g}M"]
-        rows.append([one.agent, one.source.name, one.protocol, one.measured, *about, *cells])
-    figures = ["median", "IQM", "human gap", "optimality gap", "mean (VP 0)"]
-    columns = ["agent", "source", "protocol", "measured", "games", "seeds", "frames", *figures]
+            cells["iqm"] += "*"
+        frames = f"{one.frames / 1e6:g}M"
+        row = last.setdefault((one.agent, one.source.name, one.protocol, measured), {})
+        kept = row if row.get("frames") == frames else {}
+        row |= (
+            dict.fromkeys(row, "–") | kept | cells | {"frames": frames, "games": str(one.games or "–")}
+        )
+    shown = ("games", "frames", "median", "iqm", "human_gap", "optimality_gap")
+    rows = [[*key, *(row.get(name, "–") for name in shown)] for key, row in last.items()]
+    rows.sort(key=lambda row: list(sources()).index(row[1]))
+    columns = ["agent", "source", "protocol", "measured", "games", "frames"]
     notes = [
         "* over games, of the mean over seeds; other IQMs are over all runs of all games",
-        "at fewer frames too, and with Video Pinball as in the table: reference/aggregates.csv",
+        "Dopamine's IQM is of the last 1M frames, its other figures of the last 5M",
+        "means, seeds, and figures at fewer frames: quantail/evaluation/reference/aggregates.csv",
     ]
-    return Sheet("other published aggregates", columns, rows, notes)
+    figures = ["median", "IQM", "human gap", "optimality gap"]
+    return Sheet("other published aggregates", [*columns, *figures], rows, notes)
 
 
 def _checked_sheet(title: str, table: Sequence[TableRow], notes: Sequence[str] = ()) -> Sheet:
