@@ -12,7 +12,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file as _load_arrays
 from safetensors.numpy import save as _dump_arrays
 
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, damage
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -60,7 +60,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise QuantailError(f"{path} cannot be read: {error}") from error
+        raise QuantailError(f"{path} cannot be read: {damage(error)}.") from error
     if not isinstance(content, dict):
         raise QuantailError(f"{path} cannot be read: it does not hold a JSON object.")
     return content

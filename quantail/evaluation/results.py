@@ -9,7 +9,7 @@ from dataclasses import asdict, dataclass, fields
 from pathlib import Path
 from typing import Any
 
-from quantail.errors import QuantailError, did_you_mean
+from quantail.errors import QuantailError, damage, did_you_mean
 from quantail.evaluation.games import game_of
 from quantail.evaluation.protocols import PROTOCOLS
 
@@ -94,10 +94,8 @@ def read_results(path: Path) -> list[Result]:
             rows = [(reader.line_num, row) for row in reader]
     except FileNotFoundError:
         raise QuantailError(f"there is no table at {path}.") from None
-    except OSError as error:
-        raise QuantailError(f"{path} cannot be read: {error.strerror}.") from error
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise QuantailError(f"{path} is not a CSV table: {error}.") from error
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise QuantailError(f"{path} is not a CSV table: {damage(error)}.") from error
     _check_header(path, [name.strip() for name in reader.fieldnames or ()])
     if not rows:
         raise QuantailError(f"{path} has no rows.")

@@ -126,11 +126,7 @@ def read_recording(path: str | Path) -> Recording:
         checksum, conditions = header["checksum"], header["hash"]
     except FileNotFoundError:
         raise QuantailError(f"there is no recording at {path}.") from None
-    except OSError as error:
-        raise QuantailError(f"{path} cannot be read: {error.strerror}.") from error
-    except json.JSONDecodeError:
-        raise QuantailError(f"{path} is not a recording of `quantail play`: it is not JSON.") from None
-    except (ValueError, OverflowError, KeyError, TypeError) as error:
+    except (OSError, ValueError, OverflowError, KeyError, TypeError) as error:
         raise QuantailError(f"{path} is not a recording of `quantail play`: {damage(error)}.") from error
     if recording.checksum != checksum:
         raise QuantailError(f"{path} was changed or cut after it was recorded: its checksum differs.")

@@ -16,7 +16,7 @@ from quantail.files import read_json
 from quantail.recipes import parts_of
 from quantail.settings import DEFAULTS, Settings
 from quantail.training.attitude import described
-from quantail.training.checkpoints import Checkpoints
+from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.results import saved_results
 from quantail.training.run_folder import RunFolder, RunInfo
 
@@ -99,8 +99,7 @@ def read_history(run: str | Path) -> History:
     except (KeyError, ValueError, csv.Error) as error:
         raise QuantailError(f"{table} is damaged: {damage(error)}.") from error
     checkpoints = Checkpoints(folder.checkpoints)
-    nothing: dict[str, Any] = {"steps": 0, "seconds": {}}
-    state = checkpoints.read("last").state if checkpoints.names() else nothing
+    steps, seconds = _time_spent(checkpoints.read("last")) if checkpoints.names() else (0, {})
     return History(
         path=folder.path,
         info=info,
@@ -108,9 +107,18 @@ def read_history(run: str | Path) -> History:
         curve=curve,
         random=random[0] if random else float("nan"),
         results=saved_results(run),
-        steps=int(state["steps"]),
-        seconds=state["seconds"],
+        steps=steps,
+        seconds=seconds,
     )
+
+
+def _time_spent(last: Checkpoint) -> tuple[int, dict[str, float]]:
+    """The steps to a checkpoint, and the seconds of each phase that they took."""
+    try:
+        seconds = {name: float(spent) for name, spent in last.state["seconds"].items()}
+        return int(last.state["steps"]), seconds
+    except (TypeError, ValueError, AttributeError) as error:
+        raise QuantailError(f"{last.path / 'state.json'} is damaged: {damage(error)}.") from error
 
 
 def group_runs(runs: Sequence[History]) -> list[Group]:

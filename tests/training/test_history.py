@@ -7,6 +7,7 @@ import numpy as np
 import pytest
 
 import quantail
+from quantail.errors import QuantailError
 from quantail.training.history import group_runs, read_history
 
 
@@ -138,3 +139,12 @@ def test_steps_and_seconds_are_those_of_the_last_checkpoint(cartpoles, tmp_path)
     state = json.loads((run / "checkpoints" / "000000150" / "state.json").read_text())
     history = read_history(run)
     assert (history.steps, history.seconds) == (150, state["seconds"])
+
+
+@pytest.mark.parametrize("change", [{"seconds": [1]}, {"seconds": {"acting": "x"}}, {"steps": "x"}])
+def test_a_damaged_account_of_time_is_named(cartpoles, tmp_path, change):
+    run = shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
+    path = run / "checkpoints" / "000000200" / "state.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(QuantailError, match=r"state\.json is damaged"):
+        read_history(run)

@@ -160,7 +160,7 @@ def test_a_recording_is_chosen_by_its_file(run):
 
 
 def test_a_protocol_of_any_name_that_has_starts_is_measured_by_human_starts(run):
-    keep(run, 3, protocol=replace(human("abc"), name="mine"))
+    keep(run, 3, protocol=replace(human("abc"), name="mine", epsilon=0.5))
     (result,) = gather_results([run])
     assert result.human_starts
     assert not Result("a", "pong", "0", 1.0, "human-starts-like v1 (x)").human_starts
@@ -175,3 +175,5 @@ def test_a_standard_s_bare_name_in_a_table_is_that_standard(run, tmp_path):
         assert len(gather_results([run, table], word)) == 2
     with pytest.raises(QuantailError, match="no result under protocol sticky: it has no-op"):
         gather_results([table], "sticky")
+    elsewhere = Result("a", "minatar/breakout", "0", 1.0, "human-starts")  # not the ALE's conditions
+    assert elsewhere.conditions == "human-starts"
