@@ -1,11 +1,29 @@
 """The one exception for a mistake that its user can mend."""
 
+import json
 from collections.abc import Iterable
 from difflib import get_close_matches
 
 
 class QuantailError(Exception):
     """A user's mistake or a broken file, told in one sentence. Commands print it without a traceback."""
+
+
+def damage(error: Exception) -> str:
+    """What is wrong with a file, in words, from what reading it raised."""
+    if isinstance(error, KeyError):
+        return f"it lacks {error.args[0]}"
+    if isinstance(error, TypeError | AttributeError):
+        return "a value in it is of the wrong kind"
+    if isinstance(error, OSError) and error.strerror:
+        return error.strerror.lower()
+    if isinstance(error, UnicodeDecodeError):
+        return "it is not text in UTF-8"
+    if isinstance(error, json.JSONDecodeError):
+        return f"it is not JSON, from line {error.lineno} on"
+    if str(error).startswith(("could not convert", "invalid literal")):
+        return f"{str(error).rpartition(': ')[2]} is not a number"
+    return str(error).rstrip(".")
 
 
 DIVERGED = "learning diverged; try a lower learning_rate, clip_rewards or gradient_clip."

@@ -15,7 +15,7 @@ from safetensors import SafetensorError
 from safetensors.numpy import load_file as _load_arrays
 from safetensors.numpy import save as _dump_arrays
 
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, damage
 
 try:
     import fcntl
@@ -32,10 +32,22 @@ def write_bytes(path: Path, content: bytes) -> None:
             file.flush()
             os.fsync(file.fileno())
         os.replace(temporary, path)
-    except OSError:
+    except OSError as error:
         temporary.unlink(missing_ok=True)
+        if error.filename == str(temporary):
+            error.filename = str(path)  # the one that was asked for
         raise
     sync_folder(path.parent)
+
+
+def require_writable(path: Path) -> None:
+    """Refuse a file that cannot be written before any work is done for it."""
+    if not path.parent.is_dir():
+        raise QuantailError(
+            f"there is no folder {path.parent} to write {path.name} into: make it first."
+        )
+    if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
+        raise QuantailError(f"{path} cannot be written: name a file in a folder of yours.")
 
 
 def write_text(path: Path, content: str) -> None:
@@ -56,7 +68,7 @@ def read_json(path: Path) -> dict[str, Any]:
     try:
         content = json.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, json.JSONDecodeError) as error:
-        raise QuantailError(f"{path} cannot be read: {error}") from error
+        raise QuantailError(f"{path} cannot be read: {damage(error)}.") from error
     if not isinstance(content, dict):
         raise QuantailError(f"{path} cannot be read: it does not hold a JSON object.")
     return content

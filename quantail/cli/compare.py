@@ -30,6 +30,6 @@ def run(words: list[str]) -> int:
     print_sheet(comparison.sheet())
     if arguments.out:
         with styled():
-            save_figure(comparison.figure(), Path(arguments.out))
-        print(f"drawn as {arguments.out}.png and {arguments.out}.svg")
+            paths = save_figure(comparison.figure(), Path(arguments.out))
+        print(f"drawn as {' and '.join(map(str, paths))}")
     return 0

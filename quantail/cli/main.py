@@ -64,7 +64,8 @@ def run(argv: list[str]) -> int:
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         reason = (error.strerror or str(error)).lower()
-        return _complain(f"cannot use{where}: {reason}; what was saved before is whole.", 1)
+        kept = "; what was saved before is whole" * (name in ("train", "resume"))
+        return _complain(f"cannot use{where}: {reason}{kept}.", 1)
     except KeyboardInterrupt:
         return _complain("stopped.", 130)
 

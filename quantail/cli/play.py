@@ -1,12 +1,12 @@
 """quantail play ENV --record FILE"""
 
-import os
 from pathlib import Path
 
 from quantail.cli.parser import Parser, number, whole
 from quantail.envs.player import player_conditions
 from quantail.errors import QuantailError
 from quantail.evaluation.starts import Recording, read_recording
+from quantail.files import require_writable
 from quantail.training.progress import counted
 from quantail.viewing.window import Play
 
@@ -63,10 +63,7 @@ def run(words: list[str]) -> int:
 def recording_at(file: Path, env: str) -> Recording:
     """The recording to go on with, empty where there is none; another one's is refused."""
     conditions = player_conditions(env)
-    if not file.parent.is_dir():
-        raise QuantailError(f"there is no folder {file.parent} to record into: make it first.")
-    if file.is_dir() or not os.access(file.parent, os.W_OK):
-        raise QuantailError(f"{file} cannot be written: name a file in a folder of yours.")
+    require_writable(file)
     if not file.exists():
         return Recording(env, BY, conditions, ())
     recording = read_recording(file)

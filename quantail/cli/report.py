@@ -16,13 +16,17 @@ def run(words: list[str]) -> int:
     parser.add_argument("--out", metavar="DIR", help="where [RUN/report, or report for several]")
     parser.add_argument("--protocol", metavar="NAME", help="that of the scores, where there are several")
     parser.add_argument(
-        "--no-eval", action="store_true", help="do not evaluate afresh the runs that have no result yet"
+        "--starts", metavar="FILE|SUM", help="the recording of human starts, or its checksum"
+    )
+    parser.add_argument(
+        "--no-eval", action="store_true", help="do not evaluate afresh the runs without a result"
     )
     arguments = parser.parse(words)
     page = write_report(
         arguments.runs,
         arguments.out,
         protocol=arguments.protocol,
+        starts=arguments.starts,
         evaluate_missing=not arguments.no_eval,
         say=print,
     )

@@ -16,8 +16,8 @@ from quantail.evaluation.sheets import (
     results_sheet,
     with_paper,
 )
-from quantail.files import write_text
-from quantail.training.history import gather_results
+from quantail.files import require_writable, write_text
+from quantail.training.gather import gather_results
 
 LISTED = 30  # results that are told one by one
 
@@ -32,7 +32,12 @@ def run(words: list[str]) -> int:
         "the columns game and score, and perhaps agent, seed and protocol.",
     )
     parser.add_argument("sources", nargs="*", metavar="RUN|CSV", help="runs, or tables of scores")
-    parser.add_argument("--protocol", metavar="NAME", help="the results under this protocol alone")
+    parser.add_argument(
+        "--protocol", metavar="NAME", help="the results under this protocol alone: its name or hash"
+    )
+    parser.add_argument(
+        "--starts", metavar="FILE|SUM", help="the results from this recording alone, or its checksum"
+    )
     parser.add_argument(
         "--published",
         action="store_true",
@@ -43,17 +48,20 @@ def run(words: list[str]) -> int:
     if not arguments.sources:
         if not arguments.published:
             raise QuantailError("scores takes runs, CSV tables, or --published.")
-        if arguments.csv:
-            raise QuantailError("--csv takes runs or tables to write.")
+        for flag in ("csv", "protocol", "starts"):
+            if getattr(arguments, flag):
+                raise QuantailError(f"--{flag} takes runs or tables to choose from or to write.")
         for sheet in paper_sheets():
             print_sheet(sheet)
         return 0
-    results = gather_results(arguments.sources, arguments.protocol)
+    if arguments.csv:
+        require_writable(Path(arguments.csv))
+    results = gather_results(arguments.sources, arguments.protocol, arguments.starts)
     protocol = require_one_protocol(results)
     human_starts = results[0].human_starts
     agents: Scores = by_agent(results)
     if arguments.published:
-        if results[0].conditions not in (PROTOCOLS["no-op"].hash, "no-op", UNKNOWN):
+        if results[0].conditions not in (PROTOCOLS["no-op"].hash, UNKNOWN):
             raise QuantailError(
                 f"the paper's scores are under {PROTOCOLS['no-op'].label}, and these under {protocol}: "
                 "evaluate with --protocol no-op to put them side by side."

@@ -4,6 +4,7 @@ from quantail.envs.adapt import Adapter
 from quantail.envs.atari import AtariGame
 from quantail.envs.worlds import World
 
+BUTTONS = "nlurdf"  # MinAtar's, by number
 MINATAR = {"n": "nothing", "l": "left", "u": "up", "r": "right", "d": "down", "f": "fire"}
 
 
@@ -15,5 +16,5 @@ def action_names(env: Adapter) -> list[str]:
     if isinstance(base, World):
         return list(base.actions)
     if hasattr(base, "game") and hasattr(base, "action_set"):  # MinAtar
-        return [MINATAR["nlurdf"[number]] for number in base.action_set]
+        return [MINATAR[BUTTONS[number]] for number in base.action_set]
     return [f"action {number + env.actions.start}" for number in range(env.actions.count)]

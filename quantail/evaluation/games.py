@@ -9,6 +9,15 @@ from pathlib import Path
 
 REFERENCE = Path(__file__).parent / "reference"
 VIDEO_PINBALL = "video_pinball"
+# Other names of the games, in plain letters.
+ALIASES = {
+    "jamesbond007": "jamesbond",
+    "montezumasrevenge": "montezuma_revenge",
+    "robottank": "robotank",
+    "tutenkham": "tutankham",
+    "upanddown": "up_n_down",
+    "updown": "up_n_down",
+}
 
 
 @dataclass(frozen=True)
@@ -42,13 +51,20 @@ def read_reference(name: str) -> Iterator[dict[str, str]]:
 @cache
 def game_of(name: str) -> str:
     """One spelling of a game, by any of its names: ALE/MsPacman-v5, Ms. Pacman, ms_pacman."""
-    plain = re.sub(r"-v\d+$", "", name.strip()).removesuffix("NoFrameskip")
+    plain = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", name.strip())
     family, _, last = plain.rpartition("/")
-    known = {_letters(game): game for game in baselines()}
-    if family in ("", "ALE") and _letters(last) in known:
+    ale = family.lower() in ("", "ale")
+    known = {_letters(game): game for game in baselines()} | ALIASES
+    if ale and _letters(last) in known:
         return known[_letters(last)]
     spaced = re.sub(r"(?<=[a-z])(?=[A-Z])|[ .]+", "_", last).lower()
-    return f"{family.lower()}/{spaced}" if family not in ("", "ALE") else spaced
+    return spaced if ale else f"{family.lower()}/{spaced}"
+
+
+def family_of(env: str) -> str:
+    """Environments that may stand in one table: those of the ALE, of a namespace, or one alone."""
+    plain = env.rpartition(":")[2]
+    return "ALE" if game_of(plain) in baselines() else plain.rpartition("/")[0] or plain
 
 
 def title_of(game: str) -> str:

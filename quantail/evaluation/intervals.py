@@ -39,7 +39,9 @@ def performance_profiles(
             profiles[agent] = (np.array([(matrix > tau).mean() for tau in taus]), None)
             continue
         with _rliable() as library:
-            found = library.create_performance_profile({agent: matrix}, taus, reps=REPEATS)
+            found = library.create_performance_profile(
+                {agent: matrix}, taus, reps=REPEATS, confidence_interval_size=CONFIDENCE
+            )
         profiles[agent] = (found[0][agent], found[1][agent])
     return profiles
 

@@ -2,7 +2,7 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, replace
+from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 import numpy as np
@@ -54,6 +54,10 @@ class Protocol:
             ("episodes", 1),
         ):
             object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
+        object.__setattr__(self, "version", whole_number("version", self.version, 1))
+        for name in ("name", "starts"):
+            if not isinstance(getattr(self, name), str):
+                raise QuantailError(f"{name} takes a text, not {getattr(self, name)!r}.")
         for name in ("sticky", "epsilon"):
             object.__setattr__(self, name, chance(name, getattr(self, name)))
 
@@ -96,8 +100,19 @@ class Protocol:
         return asdict(self) | {"hash": self.hash}
 
     @classmethod
-    def from_dict(cls, content: dict[str, Any]) -> "Protocol":
-        return cls(**{k: v for k, v in content.items() if k != "hash"})
+    def from_dict(cls, content: Any) -> "Protocol":
+        """What `to_dict` gave; one that was changed since, so that its hash is another's, is refused."""
+        known = {field.name for field in fields(cls)} | {"hash"}
+        if not isinstance(content, dict) or "name" not in content:
+            raise QuantailError(f"a protocol takes a name and conditions, not {content!r}.")
+        if unknown := content.keys() - known:
+            raise QuantailError(f"a protocol has no {', '.join(sorted(unknown))}.")
+        protocol = cls(**{k: v for k, v in content.items() if k != "hash"})
+        if content.get("hash", protocol.hash) != protocol.hash:
+            raise QuantailError(
+                f"the protocol {protocol.label} does not have the hash that it names, {content['hash']}"
+            )
+        return protocol
 
     def describe(self) -> str:
         """All of it in one line."""
@@ -110,9 +125,9 @@ class Protocol:
             parts.append(f"sticky actions {self.sticky:g}")
         if self.action_repeat > 1:
             parts.append(f"an action lasts {self.action_repeat} frames")
-        limit = f"{self.max_frames:,} frames" if self.max_frames else f"{LONGEST:,} steps"
-        parts.append(f"cut at {limit}")
-        budget = f"whole episodes within {self.frames:,} frames"
+        own = f"the environment's own limit, at most {LONGEST:,} steps"
+        parts.append(f"cut at {f'{self.max_frames:,} frames' if self.max_frames else own}")
+        budget = f"whole episodes within {self.frames:,} frames, at least one"
         if not self.frames:
             budget = f"{self.episodes:,} {'episode' if self.episodes == 1 else 'episodes'}"
         return f"{self.label}: {', '.join(parts)}; {budget}"

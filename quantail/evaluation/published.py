@@ -38,6 +38,21 @@ class Curve:
 
 
 @dataclass(frozen=True)
+class Aggregate:
+    """What all games together say of an agent, as a source has it or as its scores give it."""
+
+    source: Source
+    protocol: str
+    agent: str
+    measured: str
+    frames: int  # of training
+    games: int | None
+    seeds: str
+    figures: dict[str, float]  # median, iqm, human_gap, ...: those that are known; 1 is a person's score
+    iqm_over: str  # runs or games
+
+
+@dataclass(frozen=True)
 class TableRow:
     """A row of the paper's Table 1 or 2, beside what follows from published scores of games."""
 
@@ -115,6 +130,27 @@ def _curves(rows: Iterable[dict[str, str]], figure: str) -> list[Curve]:
 def median_curves() -> list[Curve]:
     """Published curves of the median over games, in per cent of a person's score."""
     return _curves(read_reference("median_curves"), "median")
+
+
+FIGURES = ("median", "iqm", "human_gap", "optimality_gap", "mean", "mean_random_zero")
+
+
+def published_aggregates() -> list[Aggregate]:
+    """Aggregates over games whose single scores are too many to keep here, or were never published."""
+    return [
+        Aggregate(
+            sources()[row["source"]],
+            row["protocol"],
+            row["agent"],
+            row["measured"],
+            int(row["frames"]),
+            int(row["games"]) if row["games"] else None,
+            row["seeds"],
+            {name: float(row[name]) for name in FIGURES if row[name]},
+            row["iqm_over"],
+        )
+        for row in read_reference("aggregates")
+    ]
 
 
 def table_1() -> list[TableRow]:

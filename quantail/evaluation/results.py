@@ -7,11 +7,14 @@ import re
 from collections.abc import Iterable, Sequence
 from dataclasses import asdict, dataclass, fields
 from pathlib import Path
+from typing import Any
 
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, damage, did_you_mean
 from quantail.evaluation.games import game_of
+from quantail.evaluation.protocols import PROTOCOLS
 
 UNKNOWN = "not told"
+LABEL = re.compile(r"(?P<name>.*?)( v(?P<version>\d+))?( \((?P<hash>[^()]*)\))?")
 
 
 @dataclass(frozen=True)
@@ -30,15 +33,57 @@ class Result:
 
     @property
     def human_starts(self) -> bool:
-        return re.sub(r"[ _]", "-", self.protocol.lower()).startswith("human-starts")
+        return bool(self.starts) or self.conditions == PROTOCOLS["human-starts"].hash
+
+    @property
+    def protocol_name(self) -> str:
+        """The protocol without its version and hash."""
+        return _parts(self.protocol)["name"]
 
     @property
     def conditions(self) -> str:
-        """The hash of the protocol, or its name where no hash is told."""
-        return self.protocol.rpartition("(")[2].rstrip(")")
+        """The hash of the protocol, a standard's where its name alone is told, else what is told."""
+        parts = _parts(self.protocol)
+        if parts["hash"]:
+            return parts["hash"]
+        standard = PROTOCOLS.get(re.sub(r"[ _]", "-", parts["name"].lower()))
+        of_ale = standard is not None and "/" not in self.game
+        if standard and of_ale and parts["version"] in ("", str(standard.version)):
+            return standard.hash
+        return self.protocol
+
+    def matches(self, protocol: str | None, starts: str | None = None) -> bool:
+        """Whether it was made under this protocol (its name, label or hash) and from this recording."""
+        asked = Result("", self.game, "", 0.0, protocol or "")
+        names = (self.protocol, self.protocol_name, self.conditions)
+        fits = protocol is None or protocol in names or asked.conditions == self.conditions
+        return fits and (starts is None or starts in (self.starts, _checksum(self.starts)))
 
 
 COLUMNS = tuple(field.name for field in fields(Result))
+
+
+def _parts(label: str) -> dict[str, str]:
+    found = LABEL.fullmatch(label.strip())
+    assert found is not None  # it matches any text
+    return found.groupdict(default="")
+
+
+def _checksum(starts: str) -> str:
+    """Of `recording CHECKSUM by PLAYER`."""
+    return starts.removeprefix("recording ").partition(" by ")[0]
+
+
+def asked_for(protocol: str | None, starts: str | None) -> str:
+    """A choice of results in words, to stand behind "no result"."""
+    words = [f"under protocol {protocol}"] * bool(protocol) + [f"from starts {starts}"] * bool(starts)
+    return " ".join(words)
+
+
+def what_there_is(results: Iterable[Result]) -> str:
+    """The protocols of results, and their recordings, each once."""
+    told = (f"{one.protocol_name}{f' from {one.starts}' * bool(one.starts)}" for one in results)
+    return ", ".join(sorted(set(told)))
 
 
 def read_results(path: Path) -> list[Result]:
@@ -46,36 +91,55 @@ def read_results(path: Path) -> list[Result]:
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
-            rows, header = list(reader), reader.fieldnames or ()
-    except (UnicodeDecodeError, csv.Error) as error:
-        raise QuantailError(f"{path} is not a CSV table: {error}.") from error
-    missing = {"game", "score"} - set(header)
-    if missing:
-        raise QuantailError(
-            f"{path} lacks the column {' and '.join(sorted(missing))}: it takes {', '.join(COLUMNS)}, "
-            "of which game and score must be there."
-        )
+            rows = [(reader.line_num, row) for row in reader]
+    except FileNotFoundError:
+        raise QuantailError(f"there is no table at {path}.") from None
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise QuantailError(f"{path} is not a CSV table: {damage(error)}.") from error
+    _check_header(path, [name.strip() for name in reader.fieldnames or ()])
     if not rows:
         raise QuantailError(f"{path} has no rows.")
-    results = []
-    for line, row in enumerate(rows, 2):
-        known = {name: value.strip() for name, value in row.items() if name in COLUMNS and value}
-        score = _number(known.pop("score", ""))
-        if not math.isfinite(score):
-            raise QuantailError(f"{path}, line {line}: score takes a number.")
-        if not known.get("game"):
-            raise QuantailError(f"{path}, line {line}: game is empty.")
-        told = {"agent": path.stem, "seed": "0", "source": str(path)} | known
-        results.append(Result(score=score, **told | {"game": game_of(known["game"])}))
-    return results
+    return [_result(path, line, row) for line, row in rows]
+
+
+def _check_header(path: Path, header: Sequence[str]) -> None:
+    takes = f"it takes {', '.join(COLUMNS)}, of which game and score must be there"
+    unknown = [name for name in header if name not in COLUMNS]
+    guess = did_you_mean(unknown[0], COLUMNS) if unknown else ""
+    if missing := {"game", "score"} - set(header):
+        raise QuantailError(f"{path} lacks the column {' and '.join(sorted(missing))}: {takes}.{guess}")
+    if unknown:
+        named = ", ".join(map(repr, unknown))
+        raise QuantailError(f"{path} has columns that mean nothing here, {named}: {takes}.{guess}")
+
+
+def _result(path: Path, line: int, row: dict[Any, Any]) -> Result:
+    if None in row:
+        raise QuantailError(
+            f"{path}, line {line} has more cells than the table has columns: a number with a comma "
+            'between its thousands takes quotes, as "1,234".'
+        )
+    known = {name.strip(): value.strip() for name, value in row.items() if value and value.strip()}
+    score = _number(known.pop("score", ""))
+    if not math.isfinite(score):
+        raise QuantailError(f"{path}, line {line}: score takes a number.")
+    if "game" not in known:
+        raise QuantailError(f"{path}, line {line}: game is empty.")
+    told = {"agent": path.stem, "seed": "0", "source": str(path)} | known
+    return Result(score=score, **told | {"game": game_of(known["game"])})
 
 
 def results_csv(results: Iterable[Result]) -> str:
     """The table that `read_results` reads."""
+    return csv_text(COLUMNS, (asdict(result).values() for result in results))
+
+
+def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
+    """A table as a CSV file has it."""
     text = io.StringIO()
-    writer = csv.DictWriter(text, COLUMNS, lineterminator="\n")
-    writer.writeheader()
-    writer.writerows(asdict(result) for result in results)
+    writer = csv.writer(text, lineterminator="\n")
+    writer.writerow(columns)
+    writer.writerows(rows)
     return text.getvalue()
 
 
@@ -97,18 +161,35 @@ def require_one_protocol(results: Sequence[Result]) -> str:
     if len(first) > 1:
         named = "; ".join(f"{one.protocol} ({one.source})" for one in first.values())
         raise QuantailError(
-            f"scores under different protocols do not belong in one table: {named}. "
-            "Choose one with --protocol, or evaluate again."
+            f"scores under different protocols do not belong in one table: {named}. {_way_out(results)}"
         )
     begun: dict[str, Result] = {}
     for result in results:
         other = begun.setdefault(result.game, result)
         if result.starts != other.starts:
+            told = [f"{one.starts or 'none'} ({one.source})" for one in (other, result)]
+            choose = _checksum(other.starts or result.starts)
             raise QuantailError(
-                f"{result.game} was begun from different starts: {other.starts or 'none'} "
-                f"({other.source}) and {result.starts or 'none'} ({result.source})."
+                f"{result.game} was begun from different starts: {' and '.join(told)}. "
+                f"Choose with --starts, as --starts {choose}."
             )
     return results[0].protocol
+
+
+def _way_out(results: Sequence[Result]) -> str:
+    """What helps: a choice where all have a protocol in common, else another evaluation, or none."""
+    by_source: dict[str, set[str]] = {}
+    for result in results:
+        by_source.setdefault(result.source, set()).add(result.conditions)
+    common = set.intersection(*by_source.values())
+    if common:
+        labels = sorted({one.protocol for one in results if one.conditions in common})
+        return f"Choose one with --protocol: {', '.join(labels)}."
+    if len({result.game for result in results}) > 1 and all(
+        result.protocol_name.split(" with ")[0] == "own" for result in results
+    ):
+        return "Each is its environment's own, and no choice makes them one: give them apart."
+    return "Evaluate them under one of these with `quantail eval RUN --protocol NAME`."
 
 
 def _in_order(seed: str) -> tuple[int, str]:

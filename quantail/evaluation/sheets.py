@@ -1,5 +1,6 @@
 """Score tables for people: the same rows on a terminal and in a report."""
 
+import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 
@@ -7,11 +8,12 @@ import numpy as np
 
 from quantail.errors import QuantailError
 from quantail.evaluation.games import Baseline, baselines, title_of
-from quantail.evaluation.intervals import CONFIDENCE, aggregate_intervals
+from quantail.evaluation.intervals import CONFIDENCE, aggregate_intervals, mean_intervals
 from quantail.evaluation.published import (
     TableRow,
     median_curves,
     paper_scores,
+    published_aggregates,
     published_scores,
     sources,
     table_1,
@@ -22,6 +24,10 @@ from quantail.evaluation.scores import Normalised, normalise, with_random_zero
 
 Scores = Mapping[str, Mapping[str, list[float]]]  # agent -> game -> seeds
 PAPER = " (paper)"
+HUMAN_STARTS = (
+    "human starts: the random and human scores are those of Nair et al. 2015, from starts that were "
+    "never published; scores from other starts, a script's above all, are only roughly measured by them"
+)
 NEARLY_ALL = 54  # games
 NUMERIC = "0123456789+-–"
 NAMES = {"dqn": "DQN", "prioritized-dueling-dqn": "Prior. Duel.", "qr-dqn": "QR-DQN", "iqn": "IQN"}
@@ -79,7 +85,22 @@ def results_sheet(results: Sequence[Result]) -> Sheet:
         for one in results
     ]
     columns = ["agent", "game", "seed", "score", "episodes", "frames of training", "from"]
-    return Sheet("results", columns, rows)
+    notes = [f"{one.game} was begun from {one.starts}" for one in results if one.starts]
+    return Sheet("results", columns, rows, list(dict.fromkeys(notes)))
+
+
+def seeds_sheet(title: str, agents: Scores) -> Sheet:
+    """The mean over seeds of each agent in each game, with its interval where there are several."""
+    rows = []
+    for agent, games in agents.items():
+        for game, seeds in games.items():
+            interval = "none: one seed"
+            if len(seeds) > 1:
+                low, high = mean_intervals(np.array(seeds)[:, None])[:, 0]
+                interval = f"{score_text(low)} to {score_text(high)}"
+            rows.append([agent, game, score_text(float(np.mean(seeds))), interval, str(len(seeds))])
+    columns = ["agent", "game", "mean return", f"{CONFIDENCE:.0%} interval", "seeds"]
+    return Sheet(title, columns, rows)
 
 
 def _frames(result: Result) -> str:
@@ -96,7 +117,11 @@ def raw_sheet(agents: Scores, human_starts: bool) -> Sheet:
         scores = [games.get(game) for games in agents.values()]
         cells += [score_text(float(np.mean(seeds))) if seeds else "–" for seeds in scores]
         rows.append([title_of(game) if base else game, *cells])
-    return Sheet("raw scores", ["game", "random", "human", *agents], rows)
+    return Sheet("raw scores", ["game", "random", "human", *agents], rows, _baselines_note(human_starts))
+
+
+def _baselines_note(human_starts: bool) -> list[str]:
+    return [HUMAN_STARTS] if human_starts else []
 
 
 def normalised_sheet(agents: Scores, human_starts: bool) -> Sheet:
@@ -112,7 +137,8 @@ def normalised_sheet(agents: Scores, human_starts: bool) -> Sheet:
                 f"{base.normalise(float(np.mean(seeds))):.1%}" if seeds else "–" for seeds in scores
             ]
             rows.append([title_of(game), *shares])
-    return Sheet("human-normalised: 0% is random play, 100% a person's", ["game", *agents], rows)
+    title = "human-normalised: 0% is random play, 100% a person's"
+    return Sheet(title, ["game", *agents], rows, _baselines_note(human_starts) if rows else ())
 
 
 def aggregates_sheet(agents: Scores, human_starts: bool) -> Sheet:
@@ -146,6 +172,7 @@ def aggregates_sheet(agents: Scores, human_starts: bool) -> Sheet:
             f"VP is Video Pinball's random score: {random:,.1f} in the table, 0 in published means"
             + (", and here in all else: from human starts it is above the person's" * human_starts)
         )
+    notes += _baselines_note(human_starts)
     columns = ["over games", "agent", "value", "interval", "games", "seeds"]
     return Sheet("human-normalised, over games", columns, rows, notes)
 
@@ -173,6 +200,7 @@ def paper_sheets() -> list[Sheet]:
         _checked_sheet("the paper's Table 2, human starts", table_2(), checked),
         _others_sheet(),
         _zoo_sheet(),
+        _aggregates_sheet(),
     ]
 
 
@@ -206,6 +234,33 @@ def _zoo_sheet() -> Sheet:
     rows.sort(key=lambda row: -float(row[1].rstrip("%")))
     title = "DQN Zoo: median of 57 games at 200M frames, no-op, 5 seeds, mean of 10 points"
     return Sheet(title, ["agent", "median", "seeds from to"], rows)
+
+
+def _aggregates_sheet() -> Sheet:
+    """Published aggregates, each at the most frames that its source has."""
+    last: dict[tuple[str, ...], dict[str, str]] = {}
+    for one in sorted(published_aggregates(), key=lambda one: one.frames):
+        measured = re.sub(r",? (of the )?last .*| after .*", "", one.measured)
+        cells = {name: _figure(name, value) for name, value in one.figures.items()}
+        if one.iqm_over == "games":
+            cells["iqm"] += "*"
+        frames = f"{one.frames / 1e6:g}M"
+        row = last.setdefault((one.agent, one.source.name, one.protocol, measured), {})
+        kept = row if row.get("frames") == frames else {}
+        row |= (
+            dict.fromkeys(row, "–") | kept | cells | {"frames": frames, "games": str(one.games or "–")}
+        )
+    shown = ("games", "frames", "median", "iqm", "human_gap", "optimality_gap")
+    rows = [[*key, *(row.get(name, "–") for name in shown)] for key, row in last.items()]
+    rows.sort(key=lambda row: list(sources()).index(row[1]))
+    columns = ["agent", "source", "protocol", "measured", "games", "frames"]
+    notes = [
+        "* over games, of the mean over seeds; other IQMs are over all runs of all games",
+        "Dopamine's IQM is of the last 1M frames, its other figures of the last 5M",
+        "means, seeds, and figures at fewer frames: quantail/evaluation/reference/aggregates.csv",
+    ]
+    figures = ["median", "IQM", "human gap", "optimality gap"]
+    return Sheet("other published aggregates", [*columns, *figures], rows, notes)
 
 
 def _checked_sheet(title: str, table: Sequence[TableRow], notes: Sequence[str] = ()) -> Sheet:

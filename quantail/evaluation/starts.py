@@ -13,7 +13,7 @@ import numpy as np
 from quantail.envs.atari import AtariGame
 from quantail.envs.make import EnvSource, name_of
 from quantail.envs.player import make_player, player_conditions
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, damage
 from quantail.files import write_text
 
 SCHEMA = 1
@@ -118,13 +118,16 @@ def read_recording(path: str | Path) -> Recording:
             raise ValueError(f"it holds {header['kind']}")
         if header["schema"] > SCHEMA:
             raise ValueError(f"its schema {header['schema']} is newer than {SCHEMA}")
+        for name in ("env", "by", "hash", "checksum"):
+            if not isinstance(header[name], str):
+                raise ValueError(f"its {name} is {header[name]!r}")
         games = tuple(Game.from_dict(json.loads(line)) for line in lines)
         recording = Recording(header["env"], header["by"], dict(header["protocol"]), games)
         checksum, conditions = header["checksum"], header["hash"]
     except FileNotFoundError:
         raise QuantailError(f"there is no recording at {path}.") from None
-    except (OSError, ValueError, KeyError, TypeError) as error:
-        raise QuantailError(f"{path} is not a recording of `quantail play`: {error}.") from error
+    except (OSError, ValueError, OverflowError, KeyError, TypeError) as error:
+        raise QuantailError(f"{path} is not a recording of `quantail play`: {damage(error)}.") from error
     if recording.checksum != checksum:
         raise QuantailError(f"{path} was changed or cut after it was recorded: its checksum differs.")
     if recording.hash != conditions:

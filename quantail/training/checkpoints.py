@@ -101,9 +101,13 @@ class Checkpoints:
 
     def best_steps(self) -> int:
         """The step of the best checkpoint; 0 where none is."""
-        path = self.folder / "best"
-        name = path.read_text(encoding="utf-8").strip() if path.exists() else ""
-        return int(name) if name.isdigit() else 0
+        name = self._named("best")
+        return int(name) if name.isdecimal() else 0
+
+    def _named(self, pointer: str) -> str:
+        """What `last` or `best` holds; nothing where it is not there, no name where it is damaged."""
+        path = self.folder / pointer
+        return path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
 
     def names(self) -> list[str]:
         """All checkpoints, oldest first."""
@@ -115,8 +119,7 @@ class Checkpoints:
         if not names:
             raise QuantailError(f"{self.folder.parent} has no checkpoint: the run has not saved yet.")
         if which in ("last", "best"):
-            pointer = self.folder / which
-            named = pointer.read_text(encoding="utf-8").strip() if pointer.exists() else ""
+            named = self._named(which)
             if named in names:
                 return named
             if which == "best":

@@ -1,7 +1,7 @@
 """What a run wrote, read back for figures and tables; and runs that differ by their seed alone."""
 
 import csv
-from collections.abc import Iterable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
@@ -9,16 +9,15 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.errors import QuantailError
-from quantail.evaluation.games import game_of
+from quantail.errors import QuantailError, damage
+from quantail.evaluation.games import family_of
 from quantail.evaluation.protocols import Protocol, own_protocol
-from quantail.evaluation.results import Result, read_results
 from quantail.files import read_json
 from quantail.recipes import parts_of
 from quantail.settings import DEFAULTS, Settings
 from quantail.training.attitude import described
-from quantail.training.checkpoints import Checkpoints
-from quantail.training.results import pick_result, saved_results
+from quantail.training.checkpoints import Checkpoint, Checkpoints
+from quantail.training.results import saved_results
 from quantail.training.run_folder import RunFolder, RunInfo
 
 Array = NDArray[np.float64]
@@ -34,6 +33,7 @@ INCIDENTAL = {
     "tensorboard",
     "wandb",
 }
+TOLD = 3  # settings that a label names one by one
 CURVE = ("steps", "frames", "mean", "q25", "q75")
 
 
@@ -47,6 +47,7 @@ class History:
     curve: dict[str, Array]  # the columns of its evaluations
     random: float  # mean return of random play
     results: list[dict[str, Any]]  # the evaluations kept by `quantail eval`, the newest last
+    steps: int  # to the last checkpoint, and the seconds that they took
     seconds: dict[str, float]
 
     @property
@@ -96,9 +97,9 @@ def read_history(run: str | Path) -> History:
         random = [float(row["mean"]) for row in rows if row["policy"] == "random"]
         curve = {name: np.array([float(row[name]) for row in agent]) for name in CURVE}
     except (KeyError, ValueError, csv.Error) as error:
-        raise QuantailError(f"{table} is damaged: {error!r}.") from error
+        raise QuantailError(f"{table} is damaged: {damage(error)}.") from error
     checkpoints = Checkpoints(folder.checkpoints)
-    seconds = checkpoints.read("last").state["seconds"] if checkpoints.names() else {}
+    steps, seconds = _time_spent(checkpoints.read("last")) if checkpoints.names() else (0, {})
     return History(
         path=folder.path,
         info=info,
@@ -106,8 +107,18 @@ def read_history(run: str | Path) -> History:
         curve=curve,
         random=random[0] if random else float("nan"),
         results=saved_results(run),
+        steps=steps,
         seconds=seconds,
     )
+
+
+def _time_spent(last: Checkpoint) -> tuple[int, dict[str, float]]:
+    """The steps to a checkpoint, and the seconds of each phase that they took."""
+    try:
+        seconds = {name: float(spent) for name, spent in last.state["seconds"].items()}
+        return int(last.state["steps"]), seconds
+    except (TypeError, ValueError, AttributeError) as error:
+        raise QuantailError(f"{last.path / 'state.json'} is damaged: {damage(error)}.") from error
 
 
 def group_runs(runs: Sequence[History]) -> list[Group]:
@@ -123,18 +134,44 @@ def group_runs(runs: Sequence[History]) -> list[Group]:
                 raise QuantailError(
                     f"{run.path} is one of two runs with seed {seed} and the same settings."
                 )
-    names = [agent_name(members[0]) for members in kinds.values()]
-    groups = []
-    for members, name in zip(kinds.values(), names, strict=True):
-        preset = members[0].info.preset
-        rivals = [
-            others[0].settings
-            for others, other in zip(kinds.values(), names, strict=True)
-            if other == name and others[0].info.preset == preset
-        ]
-        ordered = tuple(sorted(members, key=lambda run: run.settings.seed))
-        groups.append(Group(", ".join([name, *_differing(members[0].settings, rivals)]), ordered))
+    firsts = [members[0] for members in kinds.values()]
+    groups = [
+        Group(_label(first, firsts), tuple(sorted(members, key=lambda run: run.settings.seed)))
+        for first, members in zip(firsts, kinds.values(), strict=True)
+    ]
+    names = [(group.label, group.env) for group in groups]
+    assert len(set(names)) == len(names), f"two agents have one name: {names}"
     return groups
+
+
+def _label(run: History, others: Sequence[History]) -> str:
+    """The agent's name, and what tells it from all that could be taken for it."""
+    rivals = [one.info for one in _rivals(run, others)]
+    differing = _differing(run.info, rivals)
+    several = len({one.preset for one in rivals}) > 1
+    if (
+        several and len(differing) > TOLD
+    ):  # too much to read: the preset's name stands for what it brings
+        alike = [one for one in rivals if one.preset == run.info.preset]
+        differing = [Path(run.info.preset).name, *_differing(run.info, alike)]
+        same = [one for one in rivals if Path(one.preset).name == differing[0]]
+        if len({one.preset for one in same}) > 1:
+            differing[0] = run.info.preset
+    return ", ".join([agent_name(run), *differing])
+
+
+def _rivals(run: History, others: Sequence[History]) -> list[History]:
+    """Runs of its name that meet it in a table, by family of games or preset, or by way of others."""
+    left = {one.path: one for one in others if agent_name(one) == agent_name(run)}
+    found = new = [left.pop(run.path)]
+    while new:
+        new = [one for one in left.values() if any(_meet(one.info, other.info) for other in found)]
+        found = [*found, *(left.pop(one.path) for one in new)]
+    return found
+
+
+def _meet(one: RunInfo, other: RunInfo) -> bool:
+    return one.preset == other.preset or family_of(one.env) == family_of(other.env)
 
 
 def agent_name(run: History) -> str:
@@ -144,69 +181,11 @@ def agent_name(run: History) -> str:
     return named if described(settings) == "neutral" else f"{named}, {described(settings)}"
 
 
-def run_results(group: Group, run: History, protocol: str | None = None) -> list[Result]:
-    """The result of a run under each protocol, and under each risk that its agent was evaluated with."""
-    kinds: dict[tuple[str, str, str], list[dict[str, Any]]] = {}
-    for content in run.results:
-        one: Protocol = content["protocol"]
-        if protocol is None or protocol in (one.name, one.label):
-            kinds.setdefault((one.hash, one.starts, content["risk"]), []).append(content)
-    found = []
-    for (_, _, risk), contents in kinds.items():
-        if picked := pick_result(contents, run.path, risk):
-            found.append(result_of(group, run, picked))
-    return found
-
-
-def result_of(group: Group, run: History, content: dict[str, Any]) -> Result:
-    """A kept evaluation as a row of a table."""
-    protocol: Protocol = content["protocol"]
-    other = "" if content["risk"] == run.settings.played_risk() else f", played with {content['risk']}"
-    return Result(
-        agent=f"{group.label}{other}",
-        game=game_of(run.info.env),
-        seed=str(run.settings.seed),
-        score=content["mean"],
-        protocol=protocol.label,
-        starts=protocol.starts,
-        frames=str(content["frames"]),
-        episodes=str(content["episodes"]),
-        source=str(run.path),
-    )
-
-
-def gather_results(sources: Iterable[str | Path], protocol: str | None = None) -> list[Result]:
-    """The results of runs and of CSV tables, those under one protocol alone if it is named."""
-    paths = [Path(source) for source in sources]
-    tables = [path for path in paths if path.suffix.lower() == ".csv"]
-    gathered: list[Result] = []
-    for group in group_runs([read_history(path) for path in paths if path not in tables]):
-        for run in group.runs:
-            found = run_results(group, run, protocol)
-            if not found:
-                raise QuantailError(_nothing(run, protocol))
-            gathered += found
-    for path in tables:
-        found = [
-            one for one in read_results(path) if protocol is None or one.protocol.startswith(protocol)
-        ]
-        if not found:
-            raise QuantailError(f"{path} has no result under protocol {protocol}.")
-        gathered += found
-    return gathered
-
-
-def _nothing(run: History, protocol: str | None) -> str:
-    if not run.results:
-        return f"{run.path} has no result: make one with `quantail eval {run.path} --protocol NAME`."
-    there = ", ".join(sorted({content["protocol"].name for content in run.results}))
-    return f"{run.path} has no result under protocol {protocol}: it has {there}."
-
-
-def _differing(settings: Settings, rivals: Sequence[Settings]) -> list[str]:
+def _differing(info: RunInfo, rivals: Sequence[RunInfo]) -> list[str]:
+    """The settings in which rivals differ, with the values here."""
     names = [
         name
         for name in DEFAULTS
-        if name not in INCIDENTAL and len({repr(getattr(one, name)) for one in rivals}) > 1
+        if name not in INCIDENTAL and len({repr(getattr(one.settings, name)) for one in rivals}) > 1
     ]
-    return [f"{name} {getattr(settings, name)}" for name in names]
+    return [f"{name} {getattr(info.settings, name)}" for name in names]

@@ -1,13 +1,16 @@
 """The results that `quantail eval` leaves in a run, and reading them again."""
 
+import math
 import re
+from collections.abc import Sequence
 from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
 from quantail.acting.agent import Agent
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, damage
 from quantail.evaluation import Evaluation, Protocol
+from quantail.evaluation.protocols import whole_number
 from quantail.files import read_json, write_json
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.run_folder import RunFolder, check_schema
@@ -48,20 +51,29 @@ def saved_results(run: str | Path) -> list[dict[str, Any]]:
         content = read_json(path)
         check_schema(path, content, SCHEMA)
         try:
-            content["protocol"] = Protocol.from_dict(content["protocol"])
-            content["mean"] = float(content["mean"])
-            whole = {"created", "run_seed", "steps", "frames", "env", "risk", "episodes", "returns"}
-        except (KeyError, TypeError, ValueError, QuantailError) as error:
-            raise QuantailError(f"{path} is damaged: {error!r}.") from error
-        if missing := whole - content.keys():
-            raise QuantailError(f"{path} is damaged: it lacks {', '.join(sorted(missing))}.")
-        contents.append(content)
+            contents.append(_checked(content))
+        except (KeyError, QuantailError) as error:
+            raise QuantailError(f"{path} is damaged: {damage(error)}.") from error
     return sorted(contents, key=lambda content: str(content["created"]))
 
 
-def pick_result(results: list[dict[str, Any]], run: str | Path, risk: str) -> dict[str, Any] | None:
-    """Of results under one protocol: the risk's own, of the best checkpoint, the longest, the newest."""
+def _checked(content: dict[str, Any]) -> dict[str, Any]:
+    """The result as it was kept, if every part is what it should be."""
+    for name in ("created", "env", "risk"):
+        if not isinstance(content[name], str):
+            raise QuantailError(f"{name} takes a text, not {content[name]!r}")
+    for name, least in (("run_seed", 0), ("steps", 0), ("frames", 0), ("episodes", 1)):
+        whole_number(name, content[name], least)
+    returns = content["returns"]
+    if not isinstance(returns, list) or len(returns) != content["episodes"]:
+        raise QuantailError(f"returns takes a list of {content['episodes']} numbers")
+    for name, value in [("mean", content["mean"]), *(("returns", one) for one in returns)]:
+        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
+            raise QuantailError(f"{name} takes a number, not {value!r}")
+    return content | {"protocol": Protocol.from_dict(content["protocol"])}
+
+
+def pick_result(results: Sequence[dict[str, Any]], run: str | Path) -> dict[str, Any]:
+    """Of results of one question: the best checkpoint's, then the longest, then the newest."""
     best = Checkpoints(RunFolder(run).checkpoints).best_steps()
-    own = [content for content in results if content["risk"] == risk]
-    order = [(content["steps"] == best, content["episodes"], str(content["created"])) for content in own]
-    return own[order.index(max(order))] if own else None
+    return max(results, key=lambda one: (one["steps"] == best, one["episodes"], one["created"]))

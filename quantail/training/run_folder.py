@@ -15,7 +15,7 @@ from typing import Any
 import torch
 
 from quantail.envs.make import FUNCTION
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import own_protocol
 from quantail.files import hold, read_json, write_json
 from quantail.observations import ActionSpec, ObservationSpec
@@ -114,7 +114,7 @@ class RunFolder:
                 threads=content["threads"],
             )
         except (KeyError, TypeError, AttributeError) as error:
-            raise QuantailError(f"{self.path / 'run.json'} is damaged: {error!r}.") from error
+            raise QuantailError(f"{self.path / 'run.json'} is damaged: {damage(error)}.") from error
 
     def clear_tables(self) -> None:
         """Forget what a session wrote that never saved."""

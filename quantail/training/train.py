@@ -80,8 +80,8 @@ def prepare(
     folder.create(info)
     try:
         return _trainer(folder, info, env, attitude, reporter)
-    except QuantailError:  # such as a cluster that is not there
-        shutil.rmtree(folder.path)
+    except QuantailError:
+        shutil.rmtree(folder.path, ignore_errors=True)  # nothing has begun: a second try finds it free
         raise
 
 

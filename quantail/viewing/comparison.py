@@ -84,7 +84,7 @@ class Comparison:
 
     def figure(self) -> Figure:
         """The curves, the run's own in front, other agents' in grey."""
-        figure = new_figure(height=3.6)
+        figure = new_figure(height=4.2)
         axes = figure.subplots()
         shown, grey = 1, False
         reach = max(float(self.run.frames[-1]), min(float(o.frames[0]) for o in self.others) * 1.2)
@@ -111,7 +111,7 @@ class Comparison:
             axes.plot([], [], color="0.8", label="other agents")
         count_axis(axes, self.action_repeat)
         axes.set_ylabel("mean return")
-        figure.legend(loc="outside lower center", fontsize=7, ncols=2)
+        figure.legend(loc="outside lower center")
         return figure
 
 

@@ -16,9 +16,10 @@ from quantail.training.clock import PHASES
 from quantail.training.history import Group
 from quantail.training.progress import counted
 from quantail.viewing.moments import Moment
-from quantail.viewing.style import colour, count_axis, new_figure
+from quantail.viewing.style import colour, count_axis, ink_on, new_figure
 
 Array = NDArray[np.float64]
+LONG = 20  # letters of a name that leave room for figures beside it
 TOLD = 4  # actions with a colour and a line in the legend, besides the chosen ones; others are grey
 
 
@@ -36,16 +37,7 @@ def learning_curves(groups: Sequence[Group]) -> Figure:
             axes.fill_between(steps, low, high, color=colour(index), alpha=0.2, lw=0)
     random = float(np.mean([run.random for group in groups for run in group.runs]))
     if np.isfinite(random):
-        axes.axhline(random, color="0.5", ls=":", lw=1)
-        axes.annotate(
-            "random play",
-            (1, random),
-            xycoords=("axes fraction", "data"),
-            ha="right",
-            va="bottom",
-            color="0.4",
-            fontsize=8,
-        )
+        axes.axhline(random, color="0.5", ls=":", lw=1, label="random play")
     count_axis(axes, groups[0].settings.action_repeat)
     axes.set_ylabel("mean return of an evaluation")
     axes.legend(loc="best")
@@ -73,11 +65,10 @@ def return_histograms(returns: Mapping[str, Array]) -> Figure:
         axes.axvline(values.mean(), color="k", lw=1)
         worst = np.sort(values)[: max(1, len(values) // 10)].mean()
         axes.axvline(worst, color="k", lw=1, ls=":")
-        axes.set_title(
-            f"{label}: {len(values)} episodes, mean {values.mean():.4g}, worst tenth {worst:.4g}"
-        )
+        told = f"{counted(len(values), 'episode')}, mean {values.mean():.4g}, worst tenth {worst:.4g}"
+        axes.set_title(f"{label}:{chr(10) if len(label) > LONG else ' '}{told}")
         axes.set_ylabel("share")
-    rows[-1].set_xlabel("raw return of an episode (line: mean; dotted: mean of the worst tenth)")
+    rows[-1].set_xlabel("raw return (line: mean; dotted: worst tenth's mean)")
     return figure
 
 
@@ -95,7 +86,7 @@ def _edges(values: Array) -> Array:
 
 def quantile_functions(agent: Agent, moment: Moment) -> Figure:
     """What the agent expects of each action at a moment: the quantile function of the return."""
-    figure = new_figure(width=5.2 if moment.picture is not None else 4.2, height=2.9)
+    figure = new_figure(height=3.9)
     if moment.picture is not None:
         shown, axes = figure.subplots(1, 2, width_ratios=(1, 1.9))
         shown.imshow(
@@ -108,7 +99,7 @@ def quantile_functions(agent: Agent, moment: Moment) -> Figure:
         axes = figure.subplots()
     draw_quantiles(axes, agent, moment)
     axes.set_title(f"step {moment.step}: {moment.why}")
-    figure.legend(loc="outside lower center", fontsize=7, ncols=2)
+    figure.legend(loc="outside lower center")
     return figure
 
 
@@ -124,7 +115,8 @@ def draw_quantiles(axes: Axes, agent: Agent, moment: Moment) -> None:
     for action in sorted(range(agent.actions.count), key=lambda action: action in told):
         number = action + agent.actions.start
         choosers = [name for name, best in (("mean", chosen), ("CVaR(0.1)", averse)) if best == number]
-        label = f"action {number}, mean {means[action]:.2f}"
+        name = moment.actions[action] if moment.actions else f"action {number}"
+        label = f"{name}, mean {means[action]:.2f}"
         if choosers:
             label += f": best by {' and '.join(choosers)}"
         style: dict[str, Any] = {"color": colour(action), "label": label, "lw": 1.8 if choosers else 1.0}
@@ -139,7 +131,7 @@ def _is_ale(moment: Moment) -> bool:
 
 def time_shares(seconds: Mapping[str, Mapping[str, float]]) -> Figure:
     """Where the time of each run went, as shares of its whole."""
-    figure = new_figure(height=1.1 + 0.32 * len(seconds))
+    figure = new_figure(height=1.2 + 0.34 * len(seconds))
     axes = figure.subplots()
     names = list(seconds)
     left = np.zeros(len(names))
@@ -149,22 +141,22 @@ def time_shares(seconds: Mapping[str, Mapping[str, float]]) -> Figure:
         )
         axes.barh(names, shares, left=left, color=colour(index), label=phase, height=0.7)
         for row, share in enumerate(shares):
-            if share >= 0.07:
+            if share >= 0.08:
                 axes.text(
                     left[row] + share / 2,
                     row,
                     f"{share:.0%}",
                     ha="center",
                     va="center",
-                    color="w",
-                    fontsize=7,
+                    color=ink_on(colour(index)),
+                    fontsize=9,
                 )
         left += shares
     axes.set_xlim(0, 1)
     axes.invert_yaxis()
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=len(PHASES), fontsize=7, columnspacing=1)
+    figure.legend(loc="outside lower center", ncols=3)
     return figure
 
 
@@ -173,7 +165,8 @@ def profiles(scores: Mapping[str, Matrix]) -> Figure:
     figure = new_figure()
     axes = figure.subplots()
     highest = max(float(np.quantile(matrix, 0.95)) for matrix in scores.values())
-    taus = np.linspace(0, max(highest, 1.0), 81)
+    lowest = min(float(matrix.min()) for matrix in scores.values())
+    taus = np.linspace(min(lowest, 0.0), max(highest, 1.0), 81)
     for index, (agent, (share, interval)) in enumerate(performance_profiles(scores, taus).items()):
         axes.plot(taus, share, color=colour(index), label=_seeds(agent, len(scores[agent])))
         if interval is not None:

@@ -5,10 +5,10 @@ from dataclasses import dataclass
 
 from quantail.envs.adapt import Adapter
 from quantail.envs.make import Kind
+from quantail.envs.names import BUTTONS as MINATAR_BUTTONS
 
 BUTTONS = {"left": "l", "up": "u", "right": "r", "down": "d", "space": "f"}
 BUTTONS |= {"a": "l", "w": "u", "d": "r", "s": "d"}  # by the names that pygame gives to keys
-MINATAR = "nlurdf"
 CONSOLE = {(0, 0): 0, (0, 1): 2, (1, 0): 3, (-1, 0): 4, (0, -1): 5}  # its actions by direction
 CONSOLE |= {(1, 1): 6, (-1, 1): 7, (1, -1): 8, (-1, -1): 9}
 
@@ -28,7 +28,7 @@ def controls_of(kind: Kind, player: Adapter) -> Controls:
     if kind == "atari":
         return Controls(console_action, "Arrow keys or WASD move, space fires", 60)
     if kind == "minatar":
-        there = [MINATAR[number] for number in player.unwrapped.action_set]  # type: ignore[attr-defined]
+        there = [MINATAR_BUTTONS[number] for number in player.unwrapped.action_set]  # type: ignore[attr-defined]
         meaning = {key: there.index(button) for key, button in BUTTONS.items() if button in there}
         sides = {"lr": "Left and right arrows or A and D", "ud": "Up and down arrows or W and S"}
         moves = sides.get("".join(b for b in "lrud" if b in there), "Arrow keys or WASD")

@@ -35,8 +35,8 @@ def _draw_curve(axes: Axes, history: History) -> None:
     steps = curve["steps"]
     axes.fill_between(steps, curve["q25"], curve["q75"], color=colour(0), alpha=0.2, lw=0)
     axes.plot(steps, curve["mean"], color=colour(0), marker="o", ms=3)
-    axes.axhline(random, color="0.5", ls=":")
-    axes.annotate("random play", (steps[-1], random), ha="right", va="bottom", color="0.4")
+    axes.axhline(random, color="0.5", ls=":", label="random play")
+    axes.legend(loc="best")
     axes.set_ylim(bottom=min(0.0, random, float(np.min(curve["q25"]))))
     count_axis(axes, history.settings.action_repeat)
     axes.set_ylabel("raw return of an episode")

@@ -16,6 +16,8 @@ from quantail.files import write_text
 from quantail.training.history import Group
 from quantail.viewing.style import save_figure, svg_of
 
+GENERATOR = '<meta name="generator" content="quantail report">'
+
 
 @dataclass
 class Picture:
@@ -55,10 +57,17 @@ class Report:
         self.files.append(name)
 
 
+def shown_files(page: Path) -> set[str]:
+    """The files beside a page that it lists, where it is a report and there already."""
+    text = page.read_text(encoding="utf-8", errors="replace") if page.exists() else ""
+    if GENERATOR not in text:
+        return set()
+    return set(re.findall(r'<a href="([\w.-]+\.(?:png|svg|csv))"', text))
+
+
 def render(report: Report, groups: Sequence[Group]) -> str:
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     pages = jinja2.Environment(loader=loader, autoescape=True)
-    pages.tests["number_like"] = lambda cell: bool(re.fullmatch(r"-?[\d.,]+%?|–", cell))
     template = pages.get_template("report.html")
     envs = list(dict.fromkeys(group.env for group in groups))
     return template.render(

@@ -2,18 +2,20 @@
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
-from typing import Any
 
 from quantail.errors import QuantailError
-from quantail.evaluation import Protocol, evaluate
-from quantail.evaluation.results import require_one_protocol
+from quantail.evaluation import evaluate
+from quantail.evaluation.results import Result, require_one_protocol
 from quantail.files import write_text
+from quantail.training.gather import Kept, checksum_of, is_own, no_result, run_results
 from quantail.training.history import Group, History, group_runs, read_history
-from quantail.training.results import pick_result, save_result, saved_results
+from quantail.training.results import save_result, saved_results
 from quantail.training.train import load
 from quantail.viewing import sections
-from quantail.viewing.page import Report, render
+from quantail.viewing.page import Report, render, shown_files
 from quantail.viewing.style import styled
+
+Choice = tuple[str | None, str | None]  # protocol and recording, where one is named
 
 
 def write_report(
@@ -21,26 +23,27 @@ def write_report(
     out: str | Path | None = None,
     *,
     protocol: str | None = None,
+    starts: str | Path | None = None,
     evaluate_missing: bool = True,
     say: Callable[[str], None] = lambda sentence: None,
 ) -> Path:
     """Write a page about runs and return its path; by default into the folder `report` of a single run.
 
-    `protocol` is that of the scores, where runs have results under several. A run without any result is
-    evaluated afresh first, 30 episodes under its own protocol, and keeps it.
+    `protocol` is that of the scores, where runs have results under several, and `starts` the recording
+    they began from, its file or its checksum. A run without a result of its own risk measure is first
+    evaluated afresh, 30 episodes under its own protocol, and keeps it.
     """
     if not runs:
         raise QuantailError("report takes one run or more.")
     if out is None:
         out = Path(runs[0]) / "report" if len(runs) == 1 else Path("report")
-    histories = [read_history(run) for run in runs]
-    groups = group_runs(histories)
+    groups = group_runs([read_history(run) for run in runs])
     _require_one_curve_protocol(groups)
-    if evaluate_missing:
-        _evaluate(histories, say)
-    results = _results(groups, protocol)
+    results = _results(groups, (protocol, checksum_of(starts)), evaluate_missing, say)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
+    page = folder / "index.html"
+    before = shown_files(page)
     report = Report(folder)
     with styled():
         sections.learning(report, groups)
@@ -48,8 +51,9 @@ def write_report(
         sections.distributions(report, groups, say)
         sections.time_spent(report, groups)
     sections.details(report, groups)
-    page = folder / "index.html"
     write_text(page, render(report, groups))
+    for name in before - set(report.files):
+        (folder / name).unlink(missing_ok=True)
     return page
 
 
@@ -65,36 +69,54 @@ def _require_one_curve_protocol(groups: Sequence[Group]) -> None:
             )
 
 
-def _evaluate(histories: Sequence[History], say: Callable[[str], None]) -> None:
-    """Evaluate the runs that have no result, where their environment can be made."""
-    for history in histories:
-        if not history.results:
-            say(f"{history.path} has no result yet: playing 30 episodes under its own protocol")
-            try:
-                agent = load(history.path)
-                save_result(history.path, agent, evaluate(agent))
-            except QuantailError as error:
-                say(f"left out: {error}")
-            history.results.extend(saved_results(history.path))
-
-
-def _results(groups: Sequence[Group], protocol: str | None) -> sections.Results:
-    """Each run's result with its own risk; where runs have several protocols, one must be named."""
+def _results(
+    groups: Sequence[Group],
+    choice: Choice,
+    evaluate_missing: bool,
+    say: Callable[[str], None],
+) -> sections.Results:
+    """Each run's result with its own risk; where runs have several kinds, one must be chosen."""
     found: sections.Results = {}
-    for group in groups:
-        for run in group.runs:
-            kinds: dict[str, list[dict[str, Any]]] = {}
-            for content in run.results:
-                one: Protocol = content["protocol"]
-                if protocol is None or protocol in (one.name, one.label):
-                    kinds.setdefault(f"{one.label} {one.starts}", []).append(content)
-            if len(kinds) > 1:
-                raise QuantailError(
-                    f"{run.path} has results under {', '.join(kinds)}: choose one with --protocol."
-                )
-            for contents in kinds.values():
-                if picked := pick_result(contents, run.path, run.settings.played_risk()):
-                    found[run.path] = picked
+    missing = []
+    for group, run in [(one, run) for one in groups for run in one.runs]:
+        kept = _own(group, run, choice)
+        if kept:
+            found[run.path] = _only(run, kept)
+        elif evaluate_missing and Result("", "", "", 0.0, run.protocol.label).matches(*choice):
+            missing.append((group, run))
+        elif any(choice):
+            raise QuantailError(no_result(group, run, *choice))
+    for members in sections.families(groups, found).values():
+        require_one_protocol(members)
+    for group, run in missing:
+        _evaluate(run, say)
+        if kept := _own(group, run, choice):
+            found[run.path] = _only(run, kept)
     for members in sections.families(groups, found).values():
         require_one_protocol(members)
     return found
+
+
+def _own(group: Group, run: History, choice: Choice) -> list[tuple[Result, Kept]]:
+    """The run's results with its own risk."""
+    return [one for one in run_results(group, run, *choice) if is_own(run, one[1])]
+
+
+def _only(run: History, kept: Sequence[tuple[Result, Kept]]) -> tuple[Result, Kept]:
+    if len(kept) == 1:
+        return kept[0]
+    flag = "--starts" if len({result.conditions for result, _ in kept}) == 1 else "--protocol"
+    told = ", ".join(f"{one.protocol}{f' from {one.starts}' * bool(one.starts)}" for one, _ in kept)
+    raise QuantailError(f"{run.path} has results under {told}: choose one with {flag}.")
+
+
+def _evaluate(run: History, say: Callable[[str], None]) -> None:
+    """Play and keep what a run lacks, where its environment can be made."""
+    risk = f" with {run.settings.played_risk()}" if run.results else ""
+    say(f"{run.path} has no result{risk} yet: playing 30 episodes under its own protocol")
+    try:
+        agent = load(run.path)
+        save_result(run.path, agent, evaluate(agent))
+    except QuantailError as error:
+        say(f"left out: {error}")
+    run.results[:] = saved_results(run.path)

@@ -1,52 +1,47 @@
 """What stands in a report: each function adds one section."""
 
-import csv
-import io
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
 from quantail.acting.agent import Agent
 from quantail.errors import QuantailError
-from quantail.evaluation.games import baselines
-from quantail.evaluation.intervals import mean_intervals
-from quantail.evaluation.results import Result, by_agent, require_one_protocol, results_csv
+from quantail.evaluation.games import family_of
+from quantail.evaluation.results import Result, by_agent, csv_text, require_one_protocol, results_csv
 from quantail.evaluation.scores import normalise
 from quantail.evaluation.sheets import (
-    Scores,
     Sheet,
     aggregates_sheet,
     normalised_sheet,
     raw_sheet,
     results_sheet,
+    seeds_sheet,
 )
 from quantail.recipes import sources
 from quantail.settings import ABOUT, shown
-from quantail.training.history import Group, History, result_of
+from quantail.training.gather import Kept
+from quantail.training.history import Group, History
 from quantail.training.progress import duration
 from quantail.training.train import load
 from quantail.viewing import figures
 from quantail.viewing.moments import find_moments
 from quantail.viewing.page import Report, Section
 
-Results = dict[Path, dict[str, Any]]  # of each run, the evaluation that counts
+Results = dict[Path, tuple[Result, Kept]]  # of each run, the evaluation that counts
+ALE = "ALE"
 
 
 def families(groups: Sequence[Group], results: Results) -> dict[str, list[Result]]:
     """The results of ALE games together, and of any other environment by itself."""
-    families: dict[str, list[Result]] = {}
-    for group in groups:
-        for run in group.runs:
-            if run.path in results:
-                result = result_of(group, run, results[run.path])
-                ale = result.game in baselines()
-                one = result if ale else replace(result, game=run.info.env)
-                families.setdefault("ALE" if ale else run.info.env, []).append(one)
-    return families
+    found: dict[str, list[Result]] = {}
+    for run in (run for group in groups for run in group.runs if run.path in results):
+        result, env = results[run.path][0], run.info.env
+        ale = family_of(env) == ALE
+        found.setdefault(ALE if ale else env, []).append(result if ale else replace(result, game=env))
+    return found
 
 
 def learning(report: Report, groups: Sequence[Group]) -> None:
@@ -77,7 +72,9 @@ def learning(report: Report, groups: Sequence[Group]) -> None:
             section.pictures.append(
                 report.picture(f"learning-{_slug(env)}", caption, figures.learning_curves(drawn))
             )
-    report.table("curves.csv", _csv(["env", "agent", "seed", "steps", "frames", "mean_return"], rows))
+    report.table(
+        "curves.csv", csv_text(["env", "agent", "seed", "steps", "frames", "mean_return"], rows)
+    )
     report.sections.append(section)
 
 
@@ -103,19 +100,20 @@ def scores_of_runs(report: Report, groups: Sequence[Group], results: Results) ->
         protocol = require_one_protocol(members)
         agents = by_agent(members)
         human_starts = members[0].human_starts
-        section.sheets.append(_seeds_sheet(family, protocol, agents))
+        section.sheets.append(seeds_sheet(f"{family}: protocol {protocol}", agents))
         section.sheets.append(results_sheet(members))
-        if family == "ALE":
+        if family == ALE:
             section.sheets += [raw_sheet(agents, human_starts), normalised_sheet(agents, human_starts)]
             section.sheets.append(aggregates_sheet(agents, human_starts))
-            scores = {agent: normalise(games, human_starts).scores for agent, games in agents.items()}
+            normal = {agent: normalise(games, human_starts).scores for agent, games in agents.items()}
+            scores = {agent: matrix for agent, matrix in normal.items() if matrix.size}
             if any(matrix.shape[1] > 1 for matrix in scores.values()):
                 caption = "Performance profiles over games and seeds."
                 section.pictures.append(report.picture("profiles", caption, figures.profiles(scores)))
     for env in dict.fromkeys(group.env for group in groups):
         returns = {}
         for group in groups:
-            pooled = [results[run.path]["returns"] for run in group.runs if run.path in results]
+            pooled = [results[run.path][1]["returns"] for run in group.runs if run.path in results]
             if group.env == env and pooled:
                 returns[group.label] = np.concatenate([np.array(one, np.float64) for one in pooled])
         if returns:
@@ -127,21 +125,6 @@ def scores_of_runs(report: Report, groups: Sequence[Group], results: Results) ->
                 )
             )
     report.sections.append(section)
-
-
-def _seeds_sheet(family: str, protocol: str, agents: Scores) -> Sheet:
-    """The mean over seeds of each agent in each game, with its interval where there are several."""
-    rows = []
-    for agent, games in agents.items():
-        for game, seeds in games.items():
-            interval = "none: one seed"
-            if len(seeds) > 1:
-                low, high = mean_intervals(np.array(seeds)[:, None])[:, 0]
-                interval = f"{low:.4g} to {high:.4g}"
-            told = ", ".join(f"{seed:.4g}" for seed in seeds)
-            rows.append([agent, game, f"{np.mean(seeds):.4g}", interval, str(len(seeds)), told])
-    columns = ["agent", "game", "mean return", "95% interval", "seeds", "each seed"]
-    return Sheet(f"{family}: protocol {protocol}", columns, rows)
 
 
 def distributions(report: Report, groups: Sequence[Group], say: Callable[[str], None]) -> None:
@@ -178,14 +161,12 @@ def time_spent(report: Report, groups: Sequence[Group]) -> None:
     """Where the time of each run went."""
     section = Section("Where time went")
     seconds, rows = {}, []
-    for group in groups:
-        for run in group.runs:
-            total = sum(run.seconds.values())
-            if total:
-                seconds[run.path.name] = run.seconds
-                steps = run.settings.steps
-                done = int(run.curve["steps"][-1]) if len(run.curve["steps"]) else steps
-                rows.append([run.path.name, duration(total), f"{done:,}", f"{done / total:,.0f}"])
+    runs = [run for group in groups for run in group.runs]
+    for run, name in zip(runs, short_names([run.path for run in runs]), strict=True):
+        total = sum(run.seconds.values())
+        if total:
+            seconds[name] = run.seconds
+            rows.append([name, duration(total), f"{run.steps:,}", f"{run.steps / total:,.0f}"])
     if seconds:
         columns = ["run", "time", "steps", "steps a second, with evaluation"]
         section.sheets.append(Sheet("to the last checkpoint", columns, rows))
@@ -193,6 +174,19 @@ def time_spent(report: Report, groups: Sequence[Group]) -> None:
             report.picture("time", "Shares of each run's time.", figures.time_shares(seconds))
         )
         report.sections.append(section)
+
+
+def short_names(paths: Sequence[Path]) -> list[str]:
+    """As much of the end of each path as tells it from the others."""
+    whole = [path.resolve().parts for path in paths]
+
+    def name(parts: tuple[str, ...]) -> str:
+        length = 1
+        while length < len(parts) and sum(other[-length:] == parts[-length:] for other in whole) > 1:
+            length += 1
+        return "/".join(parts[-length:])
+
+    return [name(parts) for parts in whole]
 
 
 def details(report: Report, groups: Sequence[Group]) -> None:
@@ -230,14 +224,6 @@ def _settings_sheet(group: Group, run: History) -> Sheet:
         if run.settings.counts(name)
     ]
     return Sheet(f"{group.label} in {group.env}: settings", ["setting", "value", "unit", "source"], rows)
-
-
-def _csv(columns: Sequence[str], rows: Sequence[Sequence[Any]]) -> str:
-    text = io.StringIO()
-    writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(columns)
-    writer.writerows(rows)
-    return text.getvalue()
 
 
 def _slug(env: str) -> str:

@@ -13,15 +13,25 @@ from matplotlib.ticker import EngFormatter
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 RULES: dict[Any, Any] = {
-    "font.size": 9,
-    "axes.titlesize": 9,
+    "font.size": 10,  # of 374 points of width: about as many pixels on a narrow phone
+    "axes.titlesize": 10,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
     "legend.frameon": False,
-    "legend.fontsize": 8,
+    "legend.fontsize": 11,
+    "legend.handlelength": 1.2,
+    "legend.columnspacing": 1.2,
     "svg.hashsalt": "quantail",
 }
+
+
+def ink_on(ground: str) -> str:
+    """Black or white, whichever is read more easily on a colour."""
+    parts = [int(ground[place : place + 2], 16) / 255 for place in (1, 3, 5)]
+    linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
+    luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
+    return "black" if luminance > 0.179 else "white"
 
 
 def colour(index: int) -> str:
@@ -67,7 +77,10 @@ def svg_of(figure: Figure) -> bytes:
     return buffer.getvalue()
 
 
-def save_figure(figure: Figure, stem: Path) -> None:
-    """As PNG and as SVG."""
-    figure.savefig(stem.with_suffix(".png"), dpi=200)
-    stem.with_suffix(".svg").write_bytes(svg_of(figure))
+def save_figure(figure: Figure, stem: Path) -> tuple[Path, Path]:
+    """As PNG and as SVG, and where they are; one of these endings may be given and is left out."""
+    name = stem.stem if stem.suffix.lower() in (".png", ".svg") else stem.name
+    png, svg = stem.with_name(f"{name}.png"), stem.with_name(f"{name}.svg")
+    figure.savefig(png, dpi=200)
+    svg.write_bytes(svg_of(figure))
+    return png, svg

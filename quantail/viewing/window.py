@@ -99,6 +99,7 @@ class Play:
         scale: int | None = None,
     ) -> None:
         self.file, self.recording, self.seed = file, recording, seed
+        _open_display()  # before the environment, which may draw with pygame too and fail for its sake
         self.kind, self.player = kind_of(env), _make_visible(env)
         self.controls = controls_of(self.kind, self.player)
         self.fps = self.controls.rate if fps is None else fps  # 0 is as fast as possible

@@ -84,7 +84,7 @@ def test_results_under_different_protocols_are_refused_and_named(runs, capsys):
     said = capsys.readouterr().err
     assert "no-op v1" in said
     assert "sticky v1" in said
-    assert "--protocol" in said
+    assert f"Choose one with --protocol: {NO_OP}." in said
 
 
 def test_a_run_without_a_result_is_told_how_to_make_one(runs, capsys):
@@ -146,6 +146,11 @@ def test_games_with_more_seeds_than_others_are_told(tmp_path, capsys):
         (["game,score", "Pong,3", "Pong,4"], "two scores for pong with seed 0"),
         (["game,score,protocol", "Pong,3,no-op v1 (a)", "Alien,3,sticky v1 (b)"], "different protocols"),
         ([""], "lacks the column"),
+        (["gmae,score", "Pong,3"], "lacks the column game: it takes agent, game"),
+        (["gmae,score", "Pong,3"], "Did you mean 'game'?"),
+        (["game,score,protcol", "Pong,3,no-op"], "mean nothing here, 'protcol'"),
+        (["game,score,protcol", "Pong,3,no-op"], "Did you mean 'protocol'?"),
+        (["game,score", "Pong,3", "Alien,1,234"], "line 3 has more cells than the table has columns"),
     ],
 )
 def test_a_bad_table_gets_one_sentence(tmp_path, capsys, lines, said):
@@ -156,8 +161,8 @@ def test_a_bad_table_gets_one_sentence(tmp_path, capsys, lines, said):
 
 
 def test_a_table_that_is_not_there_and_no_source_at_all_get_one_sentence(tmp_path, capsys):
-    assert command("scores", tmp_path / "none.csv") != 0
-    assert "none.csv" in capsys.readouterr().err
+    assert command("scores", tmp_path / "none.csv") == 2
+    assert capsys.readouterr().err == f"quantail: there is no table at {tmp_path / 'none.csv'}.\n"
     assert command("scores") == 2
     assert "--published" in capsys.readouterr().err
 
@@ -210,3 +215,39 @@ def test_scores_from_different_starts_of_one_game_are_refused_and_of_two_games_a
     assert command("scores", table(tmp_path, *lines, f"a,{other}")) == 0
     assert command("scores", table(tmp_path, *lines, f"b,{other.replace('Alien', 'Pong')}")) == 2
     assert "pong was begun from different starts: recording 1 by a person" in capsys.readouterr().err
+
+
+def test_environments_under_protocols_of_their_own_are_not_offered_a_choice_that_cannot_help(
+    tmp_path, capsys
+):
+    rows = ("a.csv", "CartPole-v1,9,own v1 (aa)"), ("b.csv", "MinAtar/Breakout-v1,9,own v1 (bb)")
+    one, two = (table(tmp_path, "game,score,protocol", row, name=name) for name, row in rows)
+    assert command("scores", one, two) == 2
+    said = capsys.readouterr().err
+    assert "Each is its environment's own, and no choice makes them one: give them apart." in said
+    assert "--protocol" not in said
+
+
+def test_a_choice_of_published_figures_is_refused(capsys):
+    for words in (("--protocol", "nonsense"), ("--starts", "abc"), ("--csv", "x.csv")):
+        assert command("scores", "--published", *words) == 2
+        assert f"{words[0]} takes runs or tables" in capsys.readouterr().err
+
+
+def test_a_file_that_cannot_be_written_is_refused_before_the_tables(tmp_path, capsys):
+    path = table(tmp_path, "game,score", "Pong,10")
+    assert command("scores", path, "--csv", tmp_path / "none" / "y.csv") == 2
+    told = capsys.readouterr()
+    assert told.out == ""
+    assert f"there is no folder {tmp_path / 'none'} to write y.csv into" in told.err
+
+
+def test_a_human_starts_table_says_whose_scores_it_is_measured_by(tmp_path, capsys):
+    head = "game,score,protocol,starts"
+    row = "Pong,10,human-starts,recording abc by scripted player"
+    assert command("scores", table(tmp_path, head, row)) == 0
+    said = capsys.readouterr().out
+    assert said.count("are those of Nair et al. 2015") == 3
+    assert "pong was begun from recording abc by scripted player" in said
+    assert command("scores", table(tmp_path, "game,score", "Pong,10")) == 0
+    assert "Nair" not in capsys.readouterr().out

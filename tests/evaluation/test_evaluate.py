@@ -162,7 +162,9 @@ def test_a_budget_of_frames_below_one_action_is_one_action():
 def test_a_limit_that_the_protocol_states_is_kept_and_one_that_it_lacks_is_27000_steps():
     mine = agent(Endless, max_episode_steps=27_100)
     assert evaluate(mine, Endless, episodes=1, epsilon=1.0).lengths.tolist() == [27_100]
-    assert "cut at 27,000 steps" in Protocol("mine").describe()
+    told = Protocol("mine", frames=4).describe()
+    assert "cut at the environment's own limit, at most 27,000 steps" in told
+    assert "whole episodes within 4 frames, at least one" in told
 
 
 @pytest.mark.parametrize(

@@ -50,6 +50,9 @@ def test_a_profile_is_the_share_of_runs_above_each_level():
     profiles = performance_profiles({"many": SCORES, "one": SCORES[:1]}, taus)
     for name, matrix in (("many", SCORES), ("one", SCORES[:1])):
         assert profiles[name][0] == pytest.approx([(matrix > tau).mean() for tau in taus])
+    same = {"one": np.array([[0.5, 1.0]]), "two": np.array([[0.5, 1.0]] * 2)}
+    for share, _ in performance_profiles(same, np.array([0.5, 1.0])).values():
+        assert share == pytest.approx([0.5, 0.0])  # a score at the level is not above it
     low, high = profiles["many"][1]
     assert (low <= profiles["many"][0]).all()
     assert (profiles["many"][0] <= high).all()

@@ -97,6 +97,24 @@ def test_a_protocol_survives_json():
     assert Protocol.from_dict(one.to_dict()) == one
 
 
+@pytest.mark.parametrize(
+    ("change", "said"),
+    [
+        (
+            lambda content: content | {"epsilon": 0.05},
+            "does not have the hash that it names, 246bf21080",
+        ),
+        (lambda content: content | {"gravity": 1}, "a protocol has no gravity"),
+        (lambda content: [1], "takes a name and conditions"),
+        (lambda content: content | {"starts": 3}, "starts takes a text"),
+        (lambda content: content | {"version": "1"}, "version takes a whole number"),
+    ],
+)
+def test_a_protocol_that_was_changed_after_it_was_kept_is_refused(change, said):
+    with pytest.raises(QuantailError, match=said):
+        Protocol.from_dict(change(PROTOCOLS["sticky"].to_dict()))
+
+
 def test_a_description_tells_every_condition():
     told = PROTOCOLS["no-op"].describe()
     for word in ("no-op v1", PROTOCOLS["no-op"].hash, "30 no-op", "0.001", "108,000", "500,000"):

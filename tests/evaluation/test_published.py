@@ -4,6 +4,7 @@ import pytest
 
 from quantail.evaluation.games import REFERENCE, baselines, game_of
 from quantail.evaluation.published import (
+    published_aggregates,
     published_curves,
     published_results,
     published_scores,
@@ -11,8 +12,9 @@ from quantail.evaluation.published import (
     table_1,
     table_2,
 )
+from quantail.evaluation.scores import normalise
 
-TABLES = ("scores", "curves", "median_curves")
+TABLES = ("scores", "curves", "median_curves", "aggregates")
 
 
 def rows(name):
@@ -24,7 +26,9 @@ def rows(name):
 def test_every_published_figure_names_a_source_with_its_protocol_and_origin(table):
     for row in rows(table):
         source = sources()[row["source"]]
-        assert source.protocol in ("no-op", "sticky", "human-starts", "minatar", "library")
+        assert source.protocol in (
+            "no-op", "sticky", "human-starts", "minatar", "library", "atari-100k"
+        )  # fmt: skip
         assert source.measured
         assert source.origin
 
@@ -77,3 +81,51 @@ def test_single_scores_of_a_game_come_with_their_source():
     found = {(source.name, agent): score for source, agent, score in published_results("alien")}
     assert found["pfrl-iqn", "IQN"] == 11625.6
     assert found["rainbow-table6", "Rainbow"] == 9491.7
+
+
+def aggregate_of(source, agent, frames, measured):
+    (found,) = [
+        one.figures
+        for one in published_aggregates()
+        if (one.source.name, one.agent, one.frames) == (source, agent, frames)
+        and one.measured.startswith(measured)
+    ]
+    return found
+
+
+def test_published_aggregates_follow_from_the_scores_that_are_here():
+    for agent in ("IQN", "C51", "Rainbow", "M-IQN"):
+        scores = published_scores("rliable-ale")[agent]
+        found = normalise({game: [score] for game, score in scores.items()}).aggregates()
+        told = aggregate_of("rliable-ale", agent, 200_000_000, "training")
+        for figure in ("median", "human_gap", "mean", "mean_random_zero"):
+            assert told[figure] == pytest.approx(found[figure], abs=2e-3), (agent, figure)
+
+
+@pytest.mark.parametrize(
+    ("source", "agent", "measured", "missing"),
+    [("dopamine", "IQN", "training", 2), ("dopamine", "QR-DQN (Impala)", "training", 2),
+     ("mmdrl", "QR-DQN", "evaluation", 0)],
+)  # fmt: skip
+def test_published_aggregates_follow_from_the_curves_that_are_here(source, agent, measured, missing):
+    scores = {}
+    for game in baselines():
+        for curve in published_curves(game):
+            if (curve.source.name, curve.agent) == (source, agent):
+                at = curve.scores[curve.frames == 10_000_000]
+                scores |= {game: [float(at[0])]} if len(at) else {}
+    assert len(scores) == 57 - missing
+    told = aggregate_of(source, agent, 10_000_000, measured)
+    found = normalise(scores).aggregates()
+    for figure in ("median", "human_gap", "mean"):
+        assert told[figure] == pytest.approx(found[figure], abs=2e-3), figure
+
+
+def test_every_aggregate_tells_its_conditions():
+    for one in published_aggregates():
+        assert one.figures
+        assert one.measured
+        assert one.protocol.startswith(one.source.protocol)
+        assert (one.iqm_over != "") == ("iqm" in one.figures)
+    rows = [(one.source.name, one.agent, one.measured, one.frames) for one in published_aggregates()]
+    assert len(set(rows)) == len(rows)

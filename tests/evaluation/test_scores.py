@@ -86,9 +86,35 @@ def test_nothing_to_normalise_is_an_empty_matrix():
     assert normalise({"carnival": [1.0]}).scores.shape == (0, 0)
 
 
+# As the paper's appendix spells them, in the order of the table of baselines.
+IN_THE_PAPER = """
+Alien, Amidar, Assault, Asterix, Asteroids, Atlantis, Bank Heist, Battle Zone, Beam Rider, Berzerk,
+Bowling, Boxing, Breakout, Centipede, Chopper Command, Crazy Climber, Defender, Demon Attack, Double
+Dunk, Enduro, Fishing Derby, Freeway, Frostbite, Gopher, Gravitar, H.E.R.O., Ice Hockey, James Bond,
+Kangaroo, Krull, Kung-Fu Master, Montezuma’s Revenge, Ms. Pac-Man, Name This Game, Phoenix,
+Pitfall!, Pong, Private Eye, Q*Bert, River Raid, Road Runner, Robotank, Seaquest, Skiing, Solaris,
+Space Invaders, Star Gunner, Surround, Tennis, Time Pilot, Tutankham, Up and Down, Venture, Video
+Pinball, Wizard Of Wor, Yars’ Revenge, Zaxxon
+"""
+
+
+def test_every_game_is_known_as_the_paper_spells_it():
+    spelled = [name.strip() for name in IN_THE_PAPER.replace("\n", " ").split(",")]
+    assert [game_of(name) for name in spelled] == list(baselines())
+
+
 @pytest.mark.parametrize(
     ("name", "game"),
     [
+        ("Montezuma's Revenge", "montezuma_revenge"),
+        ("ALE/MontezumaRevenge-v5", "montezuma_revenge"),
+        ("UpNDown-v4", "up_n_down"),
+        ("James Bond 007", "jamesbond"),
+        ("Tutenkham", "tutankham"),
+        ("Robot Tank", "robotank"),
+        ("BreakoutDeterministic-v4", "breakout"),
+        ("ale/pong", "pong"),
+        ("minatar/Breakout-v1", "minatar/breakout"),
         ("ALE/MsPacman-v5", "ms_pacman"),
         ("MsPacmanNoFrameskip-v4", "ms_pacman"),
         ("Ms. Pacman", "ms_pacman"),

@@ -71,7 +71,7 @@ def test_the_paper_stands_beside_in_the_same_games_alone():
 
 
 def test_other_published_tables_are_normalised_by_their_own_protocol():
-    *_, others, zoo = paper_sheets()
+    *_, others, zoo, _ = paper_sheets()
     rows = {(row[2], row[1]): row for row in others.rows}
     assert rows["rainbow-table6", "Rainbow"][3:] == ["54", "227.0%", "270.8%", "0.168", "765.5%"]
     assert rows["pfrl-iqn", "IQN"][4] == "213.6%"
@@ -83,3 +83,15 @@ def test_other_published_tables_are_normalised_by_their_own_protocol():
 def test_scores_are_in_the_order_of_their_seeds():
     rows = [Result("mine", "pong", str(seed), float(seed)) for seed in (10, 2, 0)]
     assert by_agent(rows) == {"mine": {"pong": [0.0, 2.0, 10.0]}}
+
+
+def test_published_aggregates_are_shown_at_their_most_frames():
+    rows = {(row[1], row[0], row[3]): row[4:] for row in paper_sheets()[-1].rows}
+    assert rows["rliable-ale", "IQN", "training return"] == [
+        "55", "200M", "124.1%", "175.6%", "0.206", "0.207"
+    ]  # fmt: skip
+    assert rows["dopamine", "IQN (Impala)", "training return"] == [
+        "55", "200M", "140.0%", "218.7%", "0.183", "–"
+    ]  # fmt: skip
+    assert rows["mmdrl", "MMDQN", "evaluation, best of training"][3] == "295.9%*"
+    assert rows["btr", "BTR", "best single evaluation"][3] == "740.0%"

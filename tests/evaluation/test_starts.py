@@ -147,6 +147,17 @@ def test_the_score_counts_from_the_start_alone():
         assert result.returns[index] == score
 
 
+def test_what_the_last_episode_saw_is_not_in_the_first_stack_of_the_next():
+    for env, preset in (("CartPole-v1", "small"), (BREAKOUT, "atari-paper")):
+        lane = make(env, compose(preset, {"stack": 3}))
+        lane.reset(seed=0)
+        for _ in range(4):
+            lane.step(1)
+        seen = lane.reset_to(5, (0, 1))
+        assert not seen[:-1].any()
+        assert seen[-1].any()
+
+
 def test_the_limit_of_a_game_counts_what_the_person_played(breakout):
     mine = agent(BREAKOUT, "atari-paper", max_episode_steps=60, policy_samples=2, head_size=16)
     short = replace(PROTOCOLS["human-starts"], max_frames=240)
@@ -180,6 +191,13 @@ def test_the_result_names_the_recording_it_started_from(breakout):
     assert result.protocol.no_ops == 0
 
 
+def test_no_ops_that_a_start_leaves_no_room_for_are_not_among_its_conditions(breakout):
+    mine = agent(BREAKOUT, "atari-paper", policy_samples=2, head_size=16)
+    short = replace(PROTOCOLS["human-starts"], max_frames=210)
+    result = evaluate(mine, protocol=replace(short, no_ops=30), starts=breakout, episodes=2)
+    assert result.protocol.hash == short.hash
+
+
 def test_starts_of_another_game_are_refused_by_name(breakout):
     with pytest.raises(QuantailError, match="are of ALE/Breakout-v5, and the agent plays ALE/Pong-v5"):
         breakout.require_fit("ALE/Pong-v5")
@@ -209,6 +227,10 @@ def test_a_game_that_plays_differently_here_is_refused(breakout):
         (lambda text: text.replace('"checksum"', '"sum"'), "is not a recording"),
         (lambda text: text.replace('"protocol": {', '"protocol": "x", "y": {'), "is not a recording"),
         (lambda text: "", "is not a recording"),
+        (lambda text: text.replace('"env": "ALE/Breakout-v5"', '"env": 5', 1), "its env is 5"),
+        (lambda text: text.replace('"by": "a test"', '"by": null'), "its by is None"),
+        (lambda text: text.replace('"by"', '"who"'), "it lacks by"),
+        (lambda text: "[]", "of the wrong kind"),
         (lambda text: '{"kind": "a song"}\n', "it holds a song"),
         (lambda text: text.replace('"schema": 1', '"schema": 99'), "schema 99 is newer"),
     ],

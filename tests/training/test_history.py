@@ -7,13 +7,15 @@ import numpy as np
 import pytest
 
 import quantail
+from quantail.errors import QuantailError
 from quantail.training.history import group_runs, read_history
 
 
-def changed(run, target, **settings):
-    """A copy of a run whose settings say something else."""
+def changed(run, target, *, preset="small", env="CartPole-v1", **settings):
+    """A copy of a run that says something else of itself."""
     shutil.copytree(run, target)
     about = json.loads((target / "run.json").read_text())
+    about |= {"preset": preset, "env": env}
     about["settings"] |= settings
     (target / "run.json").write_text(json.dumps(about))
     return target
@@ -85,3 +87,64 @@ def test_every_evaluation_tells_its_protocol(cartpoles):
     own = read_history(cartpoles / "iqn-0").protocol
     assert {row["protocol"] for row in agent} == {own.label}
     assert random["protocol"] == own.changed(epsilon=1.0).label
+
+
+def labels(*runs):
+    return [group.label for group in group_runs([read_history(run) for run in runs])]
+
+
+def test_runs_of_one_game_under_two_presets_are_two_agents(cartpoles, tmp_path):
+    mine = changed(cartpoles / "iqn-1", tmp_path / "mine", preset="mine.toml", kappa=0.5)
+    assert labels(cartpoles / "iqn-0", mine) == ["iqn, kappa 1.0", "iqn, kappa 0.5"]
+
+
+def test_presets_that_differ_in_much_are_told_by_their_names(cartpoles, tmp_path):
+    much = {"batch_size": 9, "learning_rate": 0.5, "target_every": 7, "learn_start": 77}
+    runs = [
+        changed(cartpoles / "iqn-0", tmp_path / "a", preset="a/mine.toml", **much),
+        changed(cartpoles / "iqn-0", tmp_path / "b", preset="a/mine.toml", **much | {"kappa": 0.5}),
+    ]
+    assert labels(cartpoles / "iqn-0", *runs) == [
+        "iqn, small", "iqn, mine.toml, kappa 1.0", "iqn, mine.toml, kappa 0.5"
+    ]  # fmt: skip
+    other = changed(cartpoles / "iqn-1", tmp_path / "c", preset="b/mine.toml", head_size=3)
+    assert labels(runs[0], other)[0] == "iqn, a/mine.toml"
+
+
+def test_games_of_one_family_under_two_presets_are_not_one_agent_over_games(cartpoles, tmp_path):
+    first = changed(cartpoles / "iqn-0", tmp_path / "a", preset="atari-paper", env="ALE/Pong-v5")
+    options = {"preset": "atari-fast", "env": "BreakoutNoFrameskip-v4", "kappa": 0.5}
+    second = changed(cartpoles / "iqn-0", tmp_path / "b", **options)
+    assert labels(first, second) == ["iqn, kappa 1.0", "iqn, kappa 0.5"]
+    elsewhere = changed(cartpoles / "iqn-0", tmp_path / "c", preset="m", env="MinAtar/Freeway-v1")
+    assert labels(first, elsewhere) == ["iqn", "iqn"]
+
+
+@pytest.mark.parametrize(
+    ("setting", "value"),
+    [("risk", "cvar:0.1"), ("behaviour_risk", "wang:1"), ("target_risk", "cpw:0.71"),
+     ("evaluation_risk", "pow:2"), ("risk_steps", 50)],
+)  # fmt: skip
+def test_another_attitude_to_risk_is_another_agent(cartpoles, tmp_path, setting, value):
+    other = changed(cartpoles / "iqn-1", tmp_path / "other", **{setting: value})
+    first, second = group_runs([read_history(cartpoles / "iqn-0"), read_history(other)])
+    assert first.label != second.label
+    assert str(value) in second.label
+
+
+def test_steps_and_seconds_are_those_of_the_last_checkpoint(cartpoles, tmp_path):
+    run = shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
+    assert read_history(run).steps == 200
+    (run / "checkpoints" / "last").write_text("000000150\n")
+    state = json.loads((run / "checkpoints" / "000000150" / "state.json").read_text())
+    history = read_history(run)
+    assert (history.steps, history.seconds) == (150, state["seconds"])
+
+
+@pytest.mark.parametrize("change", [{"seconds": [1]}, {"seconds": {"acting": "x"}}, {"steps": "x"}])
+def test_a_damaged_account_of_time_is_named(cartpoles, tmp_path, change):
+    run = shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
+    path = run / "checkpoints" / "000000200" / "state.json"
+    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with pytest.raises(QuantailError, match=r"state\.json is damaged"):
+        read_history(run)

@@ -1,16 +1,20 @@
 import json
 import shutil
+from dataclasses import replace
+from pathlib import Path
 
 import numpy as np
 import pytest
 
 import quantail
 from quantail.errors import QuantailError
-from quantail.evaluation import Evaluation, Protocol
+from quantail.evaluation import PROTOCOLS, Evaluation, Protocol
+from quantail.evaluation.results import Result, require_one_protocol
+from quantail.evaluation.starts import read_recording
 from quantail.risk import CVaR, Neutral
 from quantail.training.checkpoints import Checkpoints
-from quantail.training.history import gather_results
-from quantail.training.results import pick_result, save_result, saved_results
+from quantail.training.gather import gather_results
+from quantail.training.results import save_result, saved_results
 
 OWN = Protocol("own", epsilon=0.0, episodes=2)
 
@@ -63,8 +67,6 @@ def test_another_risk_is_another_agent(run):
     keep(run, 3)
     keep(run, 4, risk=CVaR(0.1))
     assert score(run) == [("iqn", 3.0), ("iqn, played with cvar:0.1", 4.0)]
-    assert pick_result(saved_results(run), run, "neutral")["mean"] == 3.0
-    assert pick_result(saved_results(run), run, "wang:1") is None
 
 
 def test_a_protocol_is_chosen_by_its_name_or_its_whole_label(run):
@@ -104,10 +106,74 @@ def test_a_result_tells_the_frames_that_its_weights_have_seen(run):
         lambda content: {k: v for k, v in content.items() if k != "returns"},
         lambda content: content | {"mean": "much"},
         lambda content: content | {"schema": 99},
+        lambda content: content | {"protocol": [1]},
+        lambda content: content | {"protocol": content["protocol"] | {"epsilon": 0.5}},
+        lambda content: content | {"protocol": content["protocol"] | {"name": 5}},
+        lambda content: content | {"returns": "ab"},
+        lambda content: content | {"returns": []},
+        lambda content: content | {"returns": [1, "x"]},
+        lambda content: content | {"mean": "nan"},
+        lambda content: content | {"mean": float("nan")},
+        lambda content: content | {"steps": "x"},
+        lambda content: content | {"frames": None},
+        lambda content: content | {"episodes": "x"},
+        lambda content: content | {"risk": 5},
     ],
 )
 def test_a_damaged_result_is_named_in_one_sentence(run, change):
     path = keep(run, 3)
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
-    with pytest.raises(QuantailError, match=path.name):
+    with pytest.raises(QuantailError, match=path.name) as told:
         gather_results([run])
+    assert not any(word in str(told.value) for word in ("Error", "argument", "NoneType"))
+
+
+def test_a_damaged_name_of_the_best_checkpoint_costs_that_name_alone(run):
+    keep(run, 3)
+    (run / "checkpoints" / "best").write_bytes(b"\xff\n")
+    assert score(run) == [("iqn", 3.0)]
+
+
+def human(checksum):
+    return replace(PROTOCOLS["human-starts"], episodes=2, starts=f"recording {checksum} by a person")
+
+
+def test_a_recording_is_chosen_by_its_checksum(run):
+    keep(run, 3, protocol=human("abc"))
+    keep(run, 4, protocol=human("def"))
+    with pytest.raises(QuantailError, match=r"begun from different starts: .*--starts abc"):
+        require_one_protocol(gather_results([run], "human-starts"))
+    assert score(run, starts="def") == [("iqn", 4.0)]
+    assert score(run, protocol="human-starts", starts="abc") == [("iqn", 3.0)]
+    with pytest.raises(
+        QuantailError, match="no result under protocol own from starts abc: it has human"
+    ):
+        score(run, protocol="own", starts="abc")
+
+
+def test_a_recording_is_chosen_by_its_file(run):
+    bank = Path(quantail.__file__).parent / "evaluation" / "reference" / "starts"
+    recording = read_recording(bank / "pong-scripted.jsonl")
+    keep(run, 3, protocol=human("abc"))
+    keep(run, 4, protocol=replace(human(""), starts=recording.told))
+    assert score(run, starts=bank / "pong-scripted.jsonl") == [("iqn", 4.0)]
+
+
+def test_a_protocol_of_any_name_that_has_starts_is_measured_by_human_starts(run):
+    keep(run, 3, protocol=replace(human("abc"), name="mine", epsilon=0.5))
+    (result,) = gather_results([run])
+    assert result.human_starts
+    assert not Result("a", "pong", "0", 1.0, "human-starts-like v1 (x)").human_starts
+
+
+def test_a_standard_s_bare_name_in_a_table_is_that_standard(run, tmp_path):
+    table = tmp_path / "mine.csv"
+    table.write_text("game,score,protocol\nPong,3,no-op\n")
+    keep(run, 3, protocol=replace(PROTOCOLS["no-op"], frames=0, episodes=2))
+    assert require_one_protocol(gather_results([run, table])).startswith("no-op v1")
+    for word in ("no-op", "no-op v1", PROTOCOLS["no-op"].label, PROTOCOLS["no-op"].hash):
+        assert len(gather_results([run, table], word)) == 2
+    with pytest.raises(QuantailError, match="no result under protocol sticky: it has no-op"):
+        gather_results([table], "sticky")
+    elsewhere = Result("a", "minatar/breakout", "0", 1.0, "human-starts")  # not the ALE's conditions
+    assert elsewhere.conditions == "human-starts"

@@ -1,9 +1,15 @@
 import json
 import struct
+from unittest.mock import MagicMock
 
 import pytest
 from runs import QUICK, command, flags, quantail
+from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
+from quantail.settings import Settings
+from quantail.training.sinks import TensorBoard, WeightsAndBiases
+
+wandb = pytest.importorskip("wandb")
 wandb_internal_pb2 = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 
 
@@ -57,6 +63,32 @@ def test_no_account_is_told_in_one_sentence_before_anything_is_learned(tmp_path,
     assert answer.stderr.count("\n") <= 2
     assert "WANDB_MODE=offline" in answer.stderr
     assert "Traceback" not in answer.stderr
+    assert not (tmp_path / "run").exists()  # so that the same command can be given again
+
+
+def test_weights_and_biases_goes_on_with_a_run_that_it_knows(tmp_path, monkeypatch):
+    asked = {}
+    monkeypatch.setattr(wandb, "init", lambda **options: asked.update(options) or MagicMock())
+    (tmp_path / "run.json").write_text('{"created": "today"}')
+    WeightsAndBiases(Settings().with_changes({"wandb": "a-project"}), tmp_path)
+    assert asked["resume"] == "allow"
+    assert len(asked["id"]) == 16
+
+
+def test_what_a_killed_session_wrote_after_the_checkpoint_is_hidden_in_tensorboard(tmp_path):
+    first = TensorBoard(tmp_path)
+    for steps in (10, 20, 30):
+        first.add(steps, "training", {"loss": float(steps)})
+    first.close()
+    second = TensorBoard(tmp_path)
+    second.purge(20)
+    for steps in (30, 40):
+        second.add(steps, "training", {"loss": 0.5})
+    second.close()
+    events = EventAccumulator(str(tmp_path))
+    events.Reload()
+    seen = [(event.step, event.value) for event in events.Scalars("training/loss")]
+    assert seen == [(10, 10.0), (20, 20.0), (30, 0.5), (40, 0.5)]
 
 
 def test_without_the_setting_nothing_is_written(tmp_path):

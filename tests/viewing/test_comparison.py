@@ -79,6 +79,15 @@ def test_runs_can_be_compared_with_each_other_and_drawn(cartpoles, tmp_path, cap
     assert stem.with_suffix(".svg").exists()
 
 
+@pytest.mark.parametrize("given", ["fig.v2", "fig.v2.png", "fig.v2.svg"])
+def test_a_figure_is_where_the_command_says(cartpoles, tmp_path, capsys, given):
+    words = (cartpoles / "iqn-0", "--with", cartpoles / "dqn-0", "--out", tmp_path / given)
+    assert command("compare", *words) == 0
+    png, svg = tmp_path / "fig.v2.png", tmp_path / "fig.v2.svg"
+    assert f"drawn as {png} and {svg}\n" in capsys.readouterr().out
+    assert {path.name for path in tmp_path.iterdir()} == {png.name, svg.name}
+
+
 def test_published_curves_are_drawn_behind_the_run(far, tmp_path):
     figure = compare(far, ["published"]).figure()
     lines = figure.axes[0].lines

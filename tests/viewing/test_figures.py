@@ -1,11 +1,14 @@
 import numpy as np
 import pytest
+from matplotlib.colors import to_rgb
 from test_evaluate import agent
 
 from quantail.envs import make
 from quantail.training.history import group_runs, read_history
+from quantail.viewing import moments as moments_module
 from quantail.viewing.figures import learning_curves, profiles, quantile_functions, return_histograms
 from quantail.viewing.moments import Moment, find_moments
+from quantail.viewing.style import COLOURS, ink_on
 
 
 def test_a_curve_is_the_mean_over_seeds_within_its_interval(cartpoles):
@@ -88,6 +91,43 @@ def test_moments_are_where_values_are_apart_and_where_the_return_is_least_certai
     assert decisive == int(np.argmax(apart))
     assert uncertain == int(np.argmax(spread))
     assert all(moment.picture is not None and moment.picture.dtype == np.uint8 for moment in moments)
+
+
+def test_the_start_is_told_also_where_it_is_decisive(monkeypatch):
+    mine = agent("MinAtar/Breakout-v1", "minatar")
+    monkeypatch.setattr(moments_module, "LOOK_AT", 1)
+    (moment,) = find_moments(mine, seed=3)
+    assert (moment.step, moment.why) == (0, "the start, actions differ most, and return least certain")
+
+
+def test_actions_have_the_names_that_the_environment_gives_them():
+    mine = agent("MinAtar/Breakout-v1", "minatar")
+    axes = quantile_functions(mine, find_moments(mine)[0]).axes[-1]
+    names = {line.get_label().split(",")[0] for line in axes.lines}
+    assert names == {"nothing", "left", "right"}
+
+
+def test_a_profile_begins_at_the_lowest_score():
+    lines = profiles({"mine": np.array([[-0.5, 2.0]])}).axes[0].lines
+    assert lines[0].get_xdata()[0] == -0.5
+    assert profiles({"mine": np.array([[0.5, 2.0]])}).axes[0].lines[0].get_xdata()[0] == 0
+
+
+def test_random_play_is_told_in_the_legend(cartpoles):
+    axes = learning_curves(group_runs([read_history(cartpoles / "dqn-0")])).axes[0]
+    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["dqn (1 seed)", "random play"]
+
+
+@pytest.mark.parametrize("ground", COLOURS)
+def test_words_on_a_colour_stand_out(ground):
+    def luminance(colour):
+        parts = np.array(to_rgb(colour))
+        return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ (
+            0.2126, 0.7152, 0.0722
+        )  # fmt: skip
+
+    light, dark = sorted((luminance(ground), luminance(ink_on(ground))), reverse=True)
+    assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
 def test_an_agent_that_knows_the_mean_alone_is_never_uncertain():

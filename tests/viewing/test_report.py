@@ -1,5 +1,6 @@
 import csv
 import json
+import os
 import re
 import shutil
 import subprocess
@@ -9,10 +10,17 @@ import numpy as np
 import pytest
 from PIL import Image
 from runs import QUICK, command
+from runs import quantail as quantail_command
 from worlds import Lottery
 
 import quantail
 from quantail.errors import QuantailError
+from quantail.evaluation import Evaluation, Protocol
+from quantail.risk import Neutral
+from quantail.training.history import group_runs, read_history
+from quantail.training.results import save_result
+from quantail.viewing import sections
+from quantail.viewing.page import Report, shown_files
 from quantail.viewing.report import write_report
 
 CHROMIUM = shutil.which("chromium")
@@ -191,3 +199,101 @@ def test_a_damaged_table_is_named(cartpoles, tmp_path, capsys):
     (run / "evaluations.csv").write_text("steps,policy,max\n1,agent,2\n")
     assert command("report", run) == 2
     assert "evaluations.csv is damaged" in capsys.readouterr().err
+
+
+def evaluated(run, *words):
+    assert command("eval", run, "--episodes", 2, *words) == 0
+
+
+def test_a_protocol_that_no_result_has_is_refused_before_anything_is_played(cartpoles, tmp_path, capsys):
+    (run,) = copies(cartpoles, tmp_path, "iqn-0")
+    for words in (("--protocol", "nope"), ("--starts", "abc")):
+        assert command("report", run, *words) == 2
+        assert "iqn-0 has no result" in capsys.readouterr().err
+    assert not (run / "results").exists()
+    evaluated(run)
+    assert command("report", run, "--protocol", "nope") == 2
+    assert "no result under protocol nope: it has own." in capsys.readouterr().err
+    assert not (run / "report").exists()
+
+
+def test_a_run_that_was_evaluated_with_another_risk_alone_is_evaluated_with_its_own(
+    cartpoles, tmp_path, capsys
+):
+    (run,) = copies(cartpoles, tmp_path, "iqn-0")
+    evaluated(run, "--risk", "cvar:0.1")
+    assert command("report", run) == 0
+    assert "has no result with neutral yet" in capsys.readouterr().out
+    (row,) = rows(run / "report" / "scores.csv")
+    assert (row["agent"], row["episodes"]) == ("iqn", "30")
+
+
+def test_results_from_two_recordings_are_told_apart_by_starts(cartpoles, tmp_path, capsys):
+    (run,) = copies(cartpoles, tmp_path, "iqn-0")
+    for checksum in ("abc", "def"):
+        protocol = Protocol("human-starts", episodes=2, starts=f"recording {checksum} by a person")
+        played = Evaluation(np.ones(2), np.ones(2, int), "CartPole-v1", Neutral(), protocol, 1)
+        save_result(run, quantail.load(run), played)
+    assert command("report", run, "--no-eval") == 2
+    assert "from recording def by a person: choose one with --starts." in capsys.readouterr().err
+    assert command("report", run, "--starts", "def") == 0
+    (row,) = rows(run / "report" / "scores.csv")
+    assert row["starts"] == "recording def by a person"
+
+
+def test_time_is_told_for_the_steps_that_it_was_measured_over(cartpoles, tmp_path):
+    (run,) = copies(cartpoles, tmp_path, "iqn-0")
+    (run / "checkpoints" / "last").write_text("000000150\n")
+    (group,) = group_runs([read_history(run)])
+    report = Report(tmp_path)
+    sections.time_spent(report, [group])
+    ((name, _, steps, rate),) = report.sections[0].sheets[0].rows
+    assert (name, steps) == ("iqn-0", "150")
+    assert rate == f"{150 / sum(group.runs[0].seconds.values()):,.0f}"
+
+
+def test_runs_whose_folders_have_one_name_keep_their_own_time(cartpoles, tmp_path):
+    runs = [
+        shutil.copytree(cartpoles / name, tmp_path / name / "run") for name in ("iqn-0", "dqn-0")
+    ] + copies(cartpoles, tmp_path / "more", "iqn-1")
+    report = Report(tmp_path)
+    sections.time_spent(report, group_runs([read_history(run) for run in runs]))
+    names = [row[0] for row in report.sections[0].sheets[0].rows]
+    assert sorted(names) == ["dqn-0/run", "iqn-0/run", "iqn-1"]
+
+
+def test_an_ale_game_without_a_human_score_is_in_the_report_and_the_aggregates_say_so(
+    breakout, tmp_path
+):
+    runs = [shutil.copytree(breakout, tmp_path / name) for name in ("breakout", "carnival")]
+    about = json.loads((runs[1] / "run.json").read_text())
+    (runs[1] / "run.json").write_text(json.dumps(about | {"env": "ALE/Carnival-v5"}))
+    for run in runs:
+        protocol = Protocol("own", episodes=2)
+        played = Evaluation(np.ones(2), np.ones(2, int), "ALE", Neutral(), protocol, 1)
+        save_result(run, quantail.load(run), played)
+    text = write_report(runs, tmp_path / "out").read_text()
+    assert "1 of 2 games are in the aggregates; nobody published a human score for carnival" in text
+    text = write_report(runs[1:], tmp_path / "one").read_text()
+    assert "0 of 1 games are in the aggregates" in text
+
+
+def test_a_second_report_leaves_nothing_of_the_first_and_nothing_else_is_touched(cartpoles, tmp_path):
+    one, two = copies(cartpoles, tmp_path, "iqn-0", "dqn-0")
+    out = tmp_path / "out"
+    write_report([one, two], out)
+    (out / "expects-mine.png").write_text("a file of the user's")
+    assert list(out.glob("expects-2-*"))
+    page = write_report([one], out)
+    assert not list(out.glob("expects-2-*"))
+    assert {path.name for path in out.iterdir()} == {
+        "index.html", "expects-mine.png", *shown_files(page)
+    }  # fmt: skip
+
+
+def test_no_complaint_of_the_drawing_library_reaches_the_user(cartpoles, tmp_path):
+    (run,) = copies(cartpoles, tmp_path, "dqn-0")
+    gone = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER", "XDG_RUNTIME_DIR")
+    env = {name: value for name, value in os.environ.items() if name not in gone}
+    answer = quantail_command("report", run, "--no-eval", env=env)
+    assert (answer.returncode, answer.stderr) == (0, "")

@@ -326,6 +326,13 @@ def test_without_a_display_there_is_one_sentence(tmp_path):
     assert not done.stdout
 
 
+def test_a_display_that_does_not_open_is_told_before_the_environment_is_blamed(tmp_path):
+    env = dict(os.environ) | {"SDL_VIDEODRIVER": "nonsense"}
+    done = quantail("play", "CartPole-v1", "--record", tmp_path / "a.jsonl", env=env)
+    assert done.returncode == 2
+    assert done.stderr.startswith("quantail: there is no display to open a window on: nonsense")
+
+
 def test_without_pygame_the_extra_is_named(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
     with pytest.raises(QuantailError, match=r"pip install 'quantail\[play\]'"):
