@@ -44,10 +44,10 @@ def run(words: list[str]) -> int:
     if found.spots:
         print_sheet(found.spots_sheet())
     with styled():
-        save_figure(calibration_figure(found), stem)
-    kept = stem.with_suffix(".json")
+        png, svg = save_figure(calibration_figure(found), stem)
+    kept = png.with_suffix(".json")
     write_json(kept, found.to_dict() | {"run": arguments.run, "agent": agent.settings.agent})
-    print(f"drawn as {stem.with_suffix('.png')} and {stem.with_suffix('.svg')}, figures in {kept}")
+    print(f"drawn as {png} and {svg}, figures in {kept}")
     return 0
 
 

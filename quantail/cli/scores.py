@@ -17,7 +17,7 @@ from quantail.evaluation.sheets import (
     with_paper,
 )
 from quantail.files import require_writable, write_text
-from quantail.training.gather import gather_results
+from quantail.training.chosen_results import gather_results
 
 LISTED = 30  # results that are told one by one
 

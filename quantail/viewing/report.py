@@ -7,7 +7,7 @@ from quantail.errors import QuantailError
 from quantail.evaluation import evaluate
 from quantail.evaluation.results import Result, require_one_protocol
 from quantail.files import write_text
-from quantail.training.gather import Kept, checksum_of, is_own, no_result, run_results
+from quantail.training.chosen_results import Kept, checksum_of, is_own, no_result, run_results
 from quantail.training.history import Group, History, group_runs, read_history
 from quantail.training.results import save_result, saved_results
 from quantail.training.train import load

@@ -22,7 +22,7 @@ from quantail.evaluation.sheets import (
 )
 from quantail.recipes import sources
 from quantail.settings import ABOUT, shown
-from quantail.training.gather import Kept
+from quantail.training.chosen_results import Kept
 from quantail.training.history import Group, History
 from quantail.training.progress import duration
 from quantail.training.train import load

@@ -13,7 +13,7 @@ from quantail.evaluation.results import Result, require_one_protocol
 from quantail.evaluation.starts import read_recording
 from quantail.risk import CVaR, Neutral
 from quantail.training.checkpoints import Checkpoints
-from quantail.training.gather import gather_results
+from quantail.training.chosen_results import gather_results
 from quantail.training.results import save_result, saved_results
 
 OWN = Protocol("own", epsilon=0.0, episodes=2)
