@@ -88,7 +88,7 @@ class CPW(RiskMeasure):
 
     eta: float
     name = "cpw"
-    summary = "cumulative prospect weighting: people's view of rare events (0.71)"
+    summary = "cumulative probability weighting: below 1 both tails count less; 0.71 fits people"
     takes = "a number of at least 0.28 (below that the map is not monotone)"
     neutral_eta = 1.0
 

@@ -15,6 +15,7 @@ from quantail.envs.adapt import Adapter
 from quantail.envs.names import action_names
 from quantail.errors import QuantailError
 from quantail.risk import midpoints
+from quantail.viewing.pictures import as_rgb
 
 LOOK_AT = 500  # steps of the episode
 
@@ -82,8 +83,7 @@ def picture_of(env: Adapter) -> NDArray[np.uint8] | None:
             shown = env.render()
     except Exception:  # a renderer that fails costs the picture alone
         return None
-    fits = isinstance(shown, np.ndarray) and shown.ndim == 3 and shown.shape[2] == 3
-    return np.array(shown) if fits else None
+    return as_rgb(shown)
 
 
 @contextmanager

@@ -25,16 +25,16 @@ class Trace:
     rewards: list[float] = field(default_factory=list)  # as learning sees them
     ends: list[bool] = field(default_factory=list)  # where the return ends
 
-    def came(self, discount: float) -> tuple[Array, NDArray[np.bool_]]:
-        """The discounted return from each step on, and whether it is known yet."""
-        returns = np.zeros(len(self.rewards))
-        open_share = np.zeros(len(self.rewards))  # of a return still to come
+    def came(self, discount: float, begin: int = 0) -> tuple[Array, NDArray[np.bool_]]:
+        """The discounted return from each step from `begin` on, and whether it is known yet."""
+        returns = np.zeros(len(self.rewards) - begin)
+        open_share = np.zeros(len(self.rewards) - begin)  # of a return still to come
         total, share = 0.0, 1.0
-        for step in reversed(range(len(self.rewards))):
+        for step in reversed(range(begin, len(self.rewards))):
             if self.ends[step]:
                 total, share = 0.0, 0.0
             total, share = self.rewards[step] + discount * total, discount * share
-            returns[step], open_share[step] = total, share
+            returns[step - begin], open_share[step - begin] = total, share
         return returns, open_share < FORGOTTEN
 
 

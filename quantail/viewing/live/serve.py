@@ -10,6 +10,14 @@ from quantail.errors import QuantailError
 
 PORT = 8750
 TRIED = 10  # ports, where none was asked for
+# Of a tab's messages, in bytes and in number, and of connections.
+BOUNDS: dict[str, Any] = {
+    "log_level": "warning",
+    "ws_max_size": 1024,
+    "ws_max_queue": 16,
+    "limit_concurrency": 64,
+    "timeout_graceful_shutdown": 1,
+}
 
 
 def watch(
@@ -28,24 +36,16 @@ def watch(
     listed = [runs] if isinstance(runs, str | Path) else list(runs)
     app = server.build_app(Shelf(listed), host, seed)
     bound = _listen(host, port)
-    shown = "127.0.0.1" if host in ("0.0.0.0", "::") else host
+    shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound.getsockname()[1]}/"
     say(f"watching {', '.join(map(str, listed))} at {address} (Ctrl-C ends)")
     if host not in ("127.0.0.1", "::1", "localhost"):
-        say(f"listening on {host}: whoever reaches this machine can watch, and turn the controls")
+        say(f"listening on {host}: whoever reaches its IP address can watch, and turn the controls")
     if browser and not _opened(address):
         say("no browser was found here: open the address in one")
-    settings = uvicorn.Config(
-        app,
-        log_level="warning",
-        ws_max_size=server.LONGEST,
-        ws_max_queue=16,
-        limit_concurrency=64,
-        timeout_graceful_shutdown=1,
-    )
     with bound:
         try:
-            uvicorn.Server(settings).run(sockets=[bound])
+            uvicorn.Server(uvicorn.Config(app, **BOUNDS)).run(sockets=[bound])
         except KeyboardInterrupt:
             return
 

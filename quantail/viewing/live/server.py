@@ -1,6 +1,7 @@
 """The server of the live page: one page, and one websocket a tab."""
 
 import asyncio
+import contextlib
 import json
 from collections.abc import Callable
 from concurrent.futures import ThreadPoolExecutor
@@ -21,7 +22,6 @@ Answer = TypeVar("Answer")
 STATIC = Path(__file__).parent / "static"
 TABS = 4  # at once
 UNSEEN = 2  # pictures under way to a tab: more would make its controls slow
-LONGEST = 1024  # bytes of a message from a tab
 SAFE = {
     "content-security-policy": "default-src 'none'; script-src 'self'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
@@ -75,7 +75,11 @@ class Tab:
 
     async def run(self, shelf: Shelf, seed: int) -> None:
         """Play until the tab is closed."""
-        self.stage = await self._work(lambda: Stage(shelf, seed))
+        try:
+            self.stage = await self._work(lambda: Stage(shelf, seed))
+        except QuantailError as error:
+            await self._send({"error": str(error)})
+            return
         try:
             await self._send({"hello": self.stage.hello()})
             playing = asyncio.create_task(self._play())
@@ -85,19 +89,25 @@ class Tab:
                 task.cancel()
             await asyncio.gather(*waiting, return_exceptions=True)
             for task in done:
-                if error := task.exception():
-                    raise error
-        except (WebSocketDisconnect, RuntimeError):
-            return  # closed while something was under way to it
+                if failed := task.exception():
+                    raise failed
+        except WebSocketDisconnect:
+            return
+        except Exception as error:
+            with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it may be closed by now
+                await self._send({"error": f"{type(error).__name__}: {error}. Load this page again."})
+                raise
         finally:
             await self._work(self.stage.close)
 
     async def _listen(self) -> None:
         """Do what the tab asks for, until it is closed."""
         while True:
-            text = await self.socket.receive_text()
+            message = await self.socket.receive()
+            if message["type"] == "websocket.disconnect":
+                return
             try:
-                asked = _parsed(text)
+                asked = _parsed(message.get("text"))
                 if "seen" in asked:
                     self.seen = max(self.seen, int(asked["seen"]))
                 elif asked.get("do") == "runs":  # what checkpoints there are by now
@@ -152,11 +162,11 @@ async def _either(event: asyncio.Event, seconds: float) -> None:
         return
 
 
-def _parsed(text: str) -> dict[str, Any]:
+def _parsed(text: str | None) -> dict[str, Any]:
     try:
-        asked = json.loads(text)
+        asked = json.loads(text or "")
         if not isinstance(asked, dict) or not isinstance(asked.get("seen", 0), int):
             raise ValueError
-    except ValueError:
+    except (ValueError, RecursionError):
         raise QuantailError("the page asked for something that there is not.") from None
     return asked

@@ -10,8 +10,8 @@ from numpy.typing import NDArray
 from PIL import Image
 
 from quantail.errors import QuantailError
-from quantail.risk import RiskMeasure
-from quantail.viewing.live.knobs import KNOBS, measures, turned
+from quantail.risk import MEASURES, RiskMeasure
+from quantail.viewing.live.knobs import OWN, measures, turned
 from quantail.viewing.live.player import Player
 from quantail.viewing.live.shelf import Shelf
 from quantail.viewing.scenes import TAUS, densities
@@ -77,7 +77,7 @@ class Stage:
         return {
             "env": self.players[0].env.name,
             "runs": self.shelf.describe(),
-            "measures": measures(),
+            "measures": measures(self.players[0].agent.risk),
             "speeds": SPEEDS,
             "taus": _plain(TAUS),
             "discount": self.shelf.infos[0].settings.discount,
@@ -119,7 +119,9 @@ class Stage:
         self.density = bool(asked.get("density"))
 
     def _risk(self, asked: dict[str, Any]) -> None:
-        self._player(asked).turn(turned(asked.get("name"), asked.get("eta")))
+        player = self._player(asked)
+        own = asked.get("name") == OWN
+        player.turn(player.agent.risk if own else turned(asked.get("name"), asked.get("eta")))
 
     def _agent(self, asked: dict[str, Any]) -> None:
         player, pane = self._player(asked), asked["pane"]
@@ -176,13 +178,13 @@ def _contrast(risk: RiskMeasure) -> RiskMeasure:
 def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
     """All that is shown of a player."""
     scene, trace = player.scene, player.trace
-    returns, known = trace.came(player.agent.settings.discount)
     begin = max(0, len(trace.rewards) - STRIP)
+    returns, known = trace.came(player.agent.settings.discount, begin)
     shown: dict[str, Any] = {
         "run": run,
         "checkpoint": str(player.agent.checkpoint),
         "risk": str(player.risk),
-        "measure": player.risk.name if player.risk.name in KNOBS else "neutral",
+        "measure": player.risk.name if player.risk.name in MEASURES else OWN,
         "eta": getattr(player.risk, "eta", None),
         "weights": _plain(level_weights(player.risk)),
         "picture": _address(scene.picture),
@@ -198,8 +200,7 @@ def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
             "predicted": _plain(trace.predicted[begin:]),
             "rewards": _plain(trace.rewards[begin:]),
             "came": [
-                value if sure else None
-                for value, sure in zip(_plain(returns[begin:]), known[begin:], strict=True)
+                value if sure else None for value, sure in zip(_plain(returns), known, strict=True)
             ],
         },
     }
@@ -233,9 +234,10 @@ def _address(picture: NDArray[np.uint8] | None) -> str | None:
 
 
 def _plain(numbers: Any) -> Any:
-    """Numbers as JSON has them, with the digits that a screen can show."""
+    """Numbers as JSON has them, with the digits that a screen can show: by how far they are apart."""
     array = np.asarray(numbers, np.float64)
-    scale = float(np.abs(array).max()) if array.size else 0.0
+    spread = float(np.ptp(array)) if array.size else 0.0
+    scale = max(spread, 1e-6 * float(np.abs(array).max()) if array.size else 0.0)
     digits = 4 if scale < 1e-12 else int(np.clip(4 - np.floor(np.log10(scale)), 0, 12))
     return np.round(array, digits).tolist()
 

@@ -7,8 +7,8 @@ import pytest
 import uvicorn
 
 import quantail
-from quantail.viewing.live.serve import _listen
-from quantail.viewing.live.server import LONGEST, build_app
+from quantail.viewing.live.serve import BOUNDS, _listen
+from quantail.viewing.live.server import build_app
 from quantail.viewing.live.shelf import Shelf
 
 
@@ -35,7 +35,7 @@ def serving(*runs):
     """The server for these runs, as `watch` starts it."""
     app = build_app(Shelf(runs))
     bound = _listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, log_level="error", ws_max_size=LONGEST))
+    server = uvicorn.Server(uvicorn.Config(app, **BOUNDS))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
     thread.start()
     try:

@@ -13,8 +13,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from quantail.errors import QuantailError
-from quantail.viewing.live.serve import _listen
-from quantail.viewing.live.server import LONGEST, TABS
+from quantail.viewing.live.serve import BOUNDS, _listen
+from quantail.viewing.live.server import TABS
+from quantail.viewing.live.shelf import Shelf
 
 
 def get(served, path="/", **headers):
@@ -61,7 +62,8 @@ def test_nothing_else_is_served(served, path):
 
 
 @pytest.mark.parametrize(
-    "host", ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "", "[::1"]
+    "host",
+    ["evil.example", "evil.example:80", "127.0.0.1.evil.example", "localhost.evil.example", "", "[::1"],
 )
 def test_a_foreign_host_name_is_refused(served, host):
     assert get(served, Host=host).status in (400, 403)
@@ -99,7 +101,8 @@ def test_a_tab_is_greeted_shown_the_game_and_obeyed(served):
 
 
 @pytest.mark.parametrize(
-    "text", ["not json", "[]", '{"do": "nothing"}', '{"seen": "x"}', "null", '{"do": {}}']
+    "text",
+    ["not json", b"bytes", "[" * 900, "[]", '{"do": "nothing"}', '{"seen": "x"}', "null", '{"do": {}}'],
 )
 def test_nonsense_is_answered_with_a_sentence_and_the_tab_plays_on(served, text):
     with joined(served) as tab:
@@ -112,7 +115,7 @@ def test_nonsense_is_answered_with_a_sentence_and_the_tab_plays_on(served, text)
 def test_a_message_that_is_too_long_ends_the_tab(served):
     with joined(served) as tab:
         received(tab, "hello")
-        tab.send("x" * (LONGEST + 1))
+        tab.send("x" * (BOUNDS["ws_max_size"] + 1))
         with pytest.raises(ConnectionClosed):
             received(tab, "no such message")
 
@@ -128,12 +131,45 @@ def test_a_tab_that_is_not_looked_at_is_sent_two_pictures_and_waited_for(served)
             tab.recv(timeout=0.5)
 
 
-def test_a_closed_tab_stops_its_episode(served):
+def test_a_closed_tab_stops_its_episode_and_lets_go_of_its_environment(served):
     until(lambda: not served.app.state.tabs)
+    closed = []
     with joined(served) as tab:
         received(tab, "panes")
-        assert len(served.app.state.tabs) == 1
+        (playing,) = served.app.state.tabs
+        playing.stage.players[0].env.close = lambda: closed.append(True)
     until(lambda: not served.app.state.tabs)
+    assert closed == [True]
+
+
+def test_an_environment_that_fails_is_told_and_the_page_stays(served):
+    until(lambda: not served.app.state.tabs)
+
+    def fail(action):
+        raise QuantailError("the environment failed in step.")
+
+    with joined(served) as tab:
+        received(tab, "panes")
+        (playing,) = served.app.state.tabs
+        playing.stage.players[0].env.step = fail
+        tab.send(json.dumps({"do": "restart", "seed": 1}))
+        assert received(tab, "error")["error"] == "the environment failed in step."
+        tab.send(json.dumps({"do": "view", "density": True}))
+        while not received(tab, "panes")["density"]:
+            pass
+
+
+def test_a_tab_that_cannot_begin_is_told_why(served, monkeypatch):
+    monkeypatch.setattr(Shelf, "agent", lambda *_: (_ for _ in ()).throw(QuantailError("it is gone.")))
+    with joined(served) as tab:
+        assert received(tab, "error")["error"] == "it is gone."
+
+
+def test_only_this_machine_is_listened_to_unless_told(bandit, monkeypatch):
+    asked = {}
+    monkeypatch.setattr("quantail.cli.watch.watch", lambda runs, **options: asked.update(options))
+    assert command("watch", bandit) == 0
+    assert asked["host"] == "127.0.0.1"
 
 
 def test_one_tab_too_many_is_told_so(served):

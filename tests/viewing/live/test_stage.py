@@ -8,10 +8,10 @@ from scipy import stats
 import quantail
 from quantail.errors import QuantailError
 from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
-from quantail.viewing.live.knobs import KNOBS, turned
+from quantail.viewing.live.knobs import KNOBS, OWN, turned
 from quantail.viewing.live.player import FORGOTTEN, Player, Trace
 from quantail.viewing.live.shelf import Shelf
-from quantail.viewing.live.stage import SPEEDS, Stage, level_weights
+from quantail.viewing.live.stage import SPEEDS, Stage, _plain, level_weights
 from quantail.viewing.scenes import TAUS, densities
 
 
@@ -187,3 +187,39 @@ def test_runs_of_two_environments_and_a_folder_without_a_run_are_refused(bandit,
         Shelf([bandit, cartpoles / "iqn-0"])
     with pytest.raises(QuantailError, match="there is no run"):
         Shelf([tmp_path / "nothing"])
+
+
+def test_the_strip_has_the_predicted_mean_and_rewards_as_learned_and_the_score_is_raw(cartpoles):
+    agent = quantail.load(cartpoles / "iqn-0")
+    agent.settings = agent.settings.with_changes({"clip_rewards": 0.25})
+    player = Player(agent, CVaR(0.1))
+    expected = [float(player.scene.means[player.scene.chosen])]
+    player.step()
+    expected.append(float(player.scene.means[player.scene.chosen]))
+    player.step()
+    assert player.trace.predicted == expected
+    assert player.trace.rewards == [0.25, 0.25]
+    assert player.score == 2.0
+    returns, _ = player.trace.came(0.5)
+    assert returns.tolist() == [0.375, 0.25]
+    assert player.trace.came(0.5, begin=1)[0].tolist() == [0.25]
+
+
+def test_the_run_s_own_map_can_be_left_and_taken_again(cartpoles):
+    agent = quantail.load(cartpoles / "iqn-0", risk=lambda tau: tau**2)
+    stage = Stage(Shelf([cartpoles / "iqn-0"]))
+    stage.players[0].agent, own = agent, agent.risk
+    assert stage.hello()["measures"][-1]["name"] == OWN
+    stage.do({"do": "risk", "pane": 0, "name": OWN})
+    assert stage.players[0].risk == own
+    assert stage.show()["panes"][0]["measure"] == OWN
+    stage.do({"do": "risk", "pane": 0, "name": "neutral"})
+    assert stage.show()["panes"][0]["measure"] == "neutral"
+    stage.close()
+
+
+def test_numbers_keep_the_digits_by_which_they_differ():
+    for middle in (0.0, -1000.0, 1e6):
+        numbers = middle + np.linspace(-1, 1, 100)
+        assert len(set(_plain(numbers))) == 100
+    assert _plain([0.0, 0.0]) == [0.0, 0.0]

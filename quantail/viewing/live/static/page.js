@@ -5,6 +5,7 @@ const by = id => document.getElementById(id);
 let socket, hello, now, panes = [], shown = [];
 
 function ask(message) {
+  if (message.do && message.do !== "runs") tell("");
   if (socket && socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
 }
 
@@ -16,7 +17,7 @@ function tell(text) {
 function connect() {
   socket = new WebSocket(`ws://${location.host}/live`);
   socket.onopen = () => tell("");
-  socket.onclose = () => { if (by("message").hidden) tell("The server has ended. Start it again, and load this page again."); };
+  socket.onclose = () => { if (by("message").hidden) tell("The connection is lost. If the server has ended, start it again; then load this page again."); };
   socket.onmessage = event => {
     const message = JSON.parse(event.data);
     if (message.error) { tell(message.error); return; }
@@ -67,6 +68,12 @@ function option(value, text) {
   made.value = value;
   made.textContent = text;
   return made;
+}
+
+// With the digits by which these numbers differ, two at least.
+function shortly(value, among) {
+  const apart = Math.max(...among) - Math.min(...among), size = apart || Math.abs(value) || 1;
+  return value.toFixed(Math.min(8, Math.max(2, 1 - Math.floor(Math.log10(size)))));
 }
 
 class Pane {
@@ -130,13 +137,17 @@ class Pane {
       part(".checkpoint").replaceChildren(...run.checkpoints.map(one => option(one.name, one.label)));
     }
     part(".checkpoint").value = pane.checkpoint;
+    if (part(".checkpoint").selectedIndex < 0) { // not kept any more
+      part(".checkpoint").prepend(option(pane.checkpoint, `${Number(pane.checkpoint).toLocaleString("en")} steps, no longer kept`));
+      part(".checkpoint").value = pane.checkpoint;
+    }
     part(".measure").value = pane.measure;
     part(".measure").title = hello.measures.find(measure => measure.name === pane.measure).summary;
     const slider = part(".eta");
     slider.hidden = !knob;
     if (knob) {
       [slider.min, slider.max, slider.step] = [knob.least, knob.most, knob.step];
-      if (document.activeElement !== slider) slider.value = pane.eta;
+      if (!slider.matches(":active")) slider.value = pane.eta;
     }
     part(".left").textContent = knob ? knob.left : "";
     part(".right").textContent = knob ? knob.right : "";
@@ -165,8 +176,8 @@ class Pane {
       const row = list.children[action + 1];
       row.classList.toggle("chosen", action === pane.chosen);
       row.setAttribute("aria-current", action === pane.chosen);
-      row.querySelector(".mean").textContent = pane.means[action].toFixed(2);
-      row.querySelector(".beta").textContent = pane.values[action].toFixed(2);
+      row.querySelector(".mean").textContent = shortly(pane.means[action], pane.means);
+      row.querySelector(".beta").textContent = shortly(pane.values[action], pane.values);
     });
   }
 
@@ -175,8 +186,9 @@ class Pane {
 
 by("play").onclick = () => ask({ do: "play", on: !now.playing });
 by("step").onclick = () => ask({ do: "step" });
-by("restart").onclick = () => ask({ do: "restart", seed: Number(by("seed").value) });
-by("seed").onchange = () => ask({ do: "restart", seed: Number(by("seed").value) });
+by("restart").onclick = by("seed").onchange = () => {
+  ask({ do: "restart", seed: by("seed").value === "" ? now.seed : Number(by("seed").value) });
+};
 by("speed").oninput = () => ask({ do: "speed", speed: hello.speeds[by("speed").value] });
 by("quantiles").onclick = () => ask({ do: "view", density: false });
 by("density").onclick = () => ask({ do: "view", density: true });

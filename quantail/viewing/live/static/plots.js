@@ -1,7 +1,7 @@
 "use strict";
 // Plots: uPlot draws axes, grid and lines; marks of values are drawn onto it in hooks.
 
-const COLOURS = 7;
+const COLOURS = 7, DASHES = [[], [8, 4], [2, 3]]; // so that 18 actions differ
 
 function shade(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -86,7 +86,7 @@ class LawPlot {
       ? "<b>density of each action's return</b>: ○ mean, ◆ value under the risk measure"
       : "<b>return of each action, from bad luck to good</b>: ○ mean, ◆ value under the risk measure; shade: how much each τ counts";
     const scales = density
-      ? { x: { time: false, range: () => [this.low, this.high] }, y: { range: (u, low, high) => [-0.12 * high, high * 1.08 || 1] } }
+      ? { x: { time: false, range: () => [this.low, this.high] }, y: { range: (u, low, high) => [-0.16 * high, high * 1.08 || 1] } }
       : { x: { time: false, range: () => [0, 1.13] }, y: { range: () => [this.low, this.high] } };
     const axes = density
       ? [axis("discounted return"), axis("density", { size: 30, values: (u, ticks) => ticks.map(() => ""), ticks: { show: false } })]
@@ -96,7 +96,7 @@ class LawPlot {
     const height = Math.max(210, Math.min((wide ? 0.54 : 0.3) * innerHeight, 0.6 * this.place.clientWidth));
     this.plot = new uPlot({
       width: this.place.clientWidth, height, scales, axes, legend: { show: false }, cursor: { show: false },
-      series: [{}, ...pane.names.map((name, action) => ({ label: name, stroke: colourOf(action), points: { show: false } }))],
+      series: [{}, ...pane.names.map((name, action) => ({ label: name, stroke: colourOf(action), dash: DASHES[Math.floor(action / COLOURS)], points: { show: false } }))],
       hooks: { drawClear: [u => density || this.drawWeights(u)], draw: [u => this.drawMarks(u, density)] },
     }, [[0, 1], ...pane.names.map(() => [0, 0])], this.place);
   }
@@ -130,9 +130,9 @@ class LawPlot {
     for (const action of order) {
       const strong = action === chosen, colour = colourOf(action);
       if (density) {
-        const y = u.valToPos(0, "y", true) + 9 * devicePixelRatio;
+        const y = u.valToPos(0, "y", true) + 8 * devicePixelRatio;
         mark(u.ctx, "mean", u.valToPos(means[action], "x", true), y, colour, strong);
-        mark(u.ctx, "value", u.valToPos(values[action], "x", true), y, colour, strong);
+        mark(u.ctx, "value", u.valToPos(values[action], "x", true), y + 13 * devicePixelRatio, colour, strong);
       } else {
         mark(u.ctx, "mean", u.valToPos(1.04, "x", true), u.valToPos(means[action], "y", true), colour, strong);
         mark(u.ctx, "value", u.valToPos(1.095, "x", true), u.valToPos(values[action], "y", true), colour, strong);
@@ -167,14 +167,14 @@ class StripPlot {
   make(kind) {
     this.made = kind;
     if (this.plot) this.plot.destroy();
-    const ink = shade("--ink"), accent = shade("--a0"), other = shade("--a1");
+    const ink = shade("--ink"), quiet = shade("--quiet"), came = shade("--came");
     this.plot = new uPlot({
       width: this.place.clientWidth, height: 140, legend: { show: false }, cursor: { show: false },
       scales: { x: { time: false, range: () => [this.begin ?? 0, this.end ?? 20] }, y: { range: () => [this.low ?? 0, this.high ?? 1] } },
       axes: [axis("step of the episode"), axis("return", { size: 48 })],
-      series: [{}, { stroke: ink, fill: ink, paths: uPlot.paths.bars({ size: [0.6, 6], align: 1 }), points: { show: false } },
-        { stroke: accent, width: 2, points: { show: false } },
-        { stroke: other, width: 2, dash: [5, 4], points: { show: false } }],
+      series: [{}, { stroke: quiet, fill: quiet, paths: uPlot.paths.bars({ size: [0.6, 6], align: 1 }), points: { show: false } },
+        { stroke: ink, width: 1.5, points: { show: false } },
+        { stroke: came, width: 2, dash: [5, 4], points: { show: false } }],
     }, [[0], [null], [null], [null]], this.place);
   }
 }
