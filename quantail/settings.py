@@ -119,9 +119,9 @@ class Settings:
     importance_steps: int = _setting(50_000_000, "replay", "until β is 1", unit="steps", source=PRIORITIZED, least=0, only=("replay", "prioritized"))
     replay_capacity: int = _setting(1_000_000, "replay", "places for transitions, over all environments", unit="steps", source=NATURE, least=16)
 
-    epsilon_start: float = _setting(1.0, "acting", "chance of a random action at the start", source=NATURE, least=0, most=1)
-    epsilon_end: float = _setting(0.01, "acting", "chance of a random action in the end", source=QR, least=0, most=1)
-    epsilon_steps: int = _setting(1_000_000, "acting", "from start to end, after learn_start", unit="steps", source=QR, least=0)
+    epsilon_start: float = _setting(1.0, "acting", "chance of a random action at the start", source=NATURE, least=0, most=1, only=("engine", "local"))
+    epsilon_end: float = _setting(0.01, "acting", "chance of a random action in the end", source=QR, least=0, most=1, only=("engine", "local"))
+    epsilon_steps: int = _setting(1_000_000, "acting", "from start to end, after learn_start", unit="steps", source=QR, least=0, only=("engine", "local"))
     actor_epsilon: float = _setting(0.4, "acting", "ε of the actor that explores most, once learning has begun", source=APEX, least=0, most=1, only=("engine", "ray"))
     actor_epsilon_power: float = _setting(7.0, "acting", "α, how much less the others explore: ε^(1 + α i/(actors − 1))", source=APEX, least=0, only=("engine", "ray"))
     evaluation_epsilon: float = _setting(0.001, "acting", "chance of a random action in evaluation", source=QR, least=0, most=1)

@@ -31,6 +31,8 @@ from quantail.training.run_folder import RunInfo
 Array = NDArray[Any]
 CHUNK = 32  # decisions that an actor makes in each environment before it reports
 FRESH = 16  # updates after which the weights are sent anew
+PATIENCE = 1.0  # seconds that are waited for a report before other things are looked at
+SILENCE = 60.0  # seconds without any report that are worth a word
 DEATHS = 3  # in a row, of an actor that never reported: then something is wrong with all of them
 
 
@@ -51,7 +53,8 @@ class Player:
     ) -> None:
         torch.set_num_threads(1)
         s = info.settings
-        self.offset, self.version = index * s.envs, -1
+        self.offset = index * s.envs
+        self.orders: Orders | None = None
 
         def generator(name: str) -> np.random.Generator:
             return seeds.generator(s.seed, f"actor {index} life {life} {name}")
@@ -72,16 +75,16 @@ class Player:
 
     def play(self, orders: Orders, weights: Mapping[str, Array]) -> list[Transition]:
         """The next chunk, environment numbers counted over all actors."""
-        if orders.version != self.version:
+        if self.orders is None or orders.version != self.orders.version:
             self.actor.network.load_state_dict({k: torch.tensor(v) for k, v in weights.items()})
-            self.version = orders.version
+        self.orders = orders
         self.actor.risk = orders.risk
         chunk = [self.actor.play(self.actor.choose(orders.epsilon)) for _ in range(CHUNK)]
         return [replace(one, env=one.env + self.offset) for step in chunk for one in step]
 
-    def process(self) -> int:
-        """The number of the process, for those who want to end it."""
-        return os.getpid()
+    def about(self) -> tuple[int, Orders | None, list[int]]:
+        """The number of the process, its last orders, and the seeds of its episodes under way."""
+        return os.getpid(), self.orders, [episode.seed for episode in self.actor.episodes]
 
 
 class Elsewhere:
@@ -115,6 +118,7 @@ class Elsewhere:
         self.deaths = dict.fromkeys(range(s.actors), 0)  # in a row
         self.pending: dict[Any, int] = {}  # a chunk under way, and whose it is
         self.weights: tuple[int, Any] = (-1, None)
+        self.waited = 0.0
         spec = info.observation
         # What each environment's agent saw last, and whether its episode is open.
         self.seen = np.zeros((s.lanes, *spec.input_shape), spec.dtype)
@@ -126,23 +130,27 @@ class Elsewhere:
                 self._hire(index)
 
     def gather(self, epsilon: float) -> list[Transition]:
-        """What the next actor to report has played; the others play on meanwhile."""
+        """What the next actor to report has played; the others play on meanwhile. At times nothing."""
         self.exploring = False if self.learner.updates else self.exploring
+        failures = self.ray.exceptions
         with self.clock.phase("environment"):
-            while True:
-                ready, _ = self.ray.wait(list(self.pending), num_returns=1)
-                index = self.pending.pop(ready[0])
-                try:
-                    chunk: list[Transition] = self.ray.get(ready[0])
-                except self.ray.exceptions.RayActorError as error:
-                    self._replace(index, error)
-                    continue
-                except self.ray.exceptions.RayTaskError as error:
-                    raise QuantailError(f"actor {index} failed: {error.cause}") from error
-                self.deaths[index] = 0
-                self._note(chunk)
-                self._order(index)
-                return chunk
+            ready, _ = self.ray.wait(list(self.pending), num_returns=1, timeout=PATIENCE)
+            if not ready:
+                self._complain()
+                return []
+            self.waited = 0.0
+            index = self.pending.pop(ready[0])
+            try:
+                chunk: list[Transition] = self.ray.get(ready[0])
+            except failures.RayTaskError as error:
+                raise QuantailError(f"actor {index} failed: {error.cause}") from error
+            except failures.RayError as error:  # its process, its machine or what it sent is lost
+                self._replace(index, error)
+                return []
+            self.deaths[index] = 0
+            self._note(chunk)
+            self._order(index)
+            return chunk
 
     def epsilon(self, scheduled: float) -> float:
         """The mean over actors, whose own do not follow the schedule."""
@@ -183,6 +191,16 @@ class Elsewhere:
         orders = Orders(self.weights[0], epsilon, self.risk)
         self.pending[self.actors[index].play.remote(orders, self.weights[1])] = index
 
+    def _complain(self) -> None:
+        """Say once that nothing comes."""
+        before, self.waited = self.waited, self.waited + PATIENCE
+        if before < SILENCE <= self.waited:
+            there = self.ray.cluster_resources().get("CPU", 0)
+            self.warn(
+                f"no actor has reported for {SILENCE:.0f} seconds: the environment hangs, or the "
+                f"cluster's {there:g} CPUs have no room for {len(self.actors)} actors."
+            )
+
     def _replace(self, index: int, error: Exception) -> None:
         self.deaths[index] += 1
         if self.deaths[index] >= DEATHS or getattr(error, "actor_init_failed", False):
@@ -212,5 +230,5 @@ def actor_epsilons(settings: Settings) -> NDArray[np.float64]:
     """ε_i = ε^(1 + α i / (actors − 1)): some explore much, some hardly; 0 for noisy networks."""
     if settings.noisy:
         return np.zeros(settings.actors)
-    place = np.arange(settings.actors) / max(settings.actors - 1, 1)
+    place = np.linspace(0, 1, settings.actors) if settings.actors > 1 else np.array([0.5])
     return np.asarray(settings.actor_epsilon ** (1 + settings.actor_epsilon_power * place))

@@ -208,7 +208,7 @@ def _open(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
             f"about {busy:.0f} of the machine's {os.cpu_count()} cores were busy in the last minute: "
             "threads that wait for each other on busy cores are slow, and --threads 1 may be faster."
         )
-    if not s.noisy and s.epsilon_start == s.epsilon_end == 0:
+    if not s.noisy and s.engine == "local" and s.epsilon_start == s.epsilon_end == 0:
         reporter.warned("noisy is no and epsilon_start and epsilon_end are 0: the agent never explores.")
     attitude = described(s)
     if attitude == "neutral":

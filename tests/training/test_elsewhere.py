@@ -3,6 +3,7 @@
 import os
 import signal
 from itertools import pairwise
+from types import SimpleNamespace
 
 import gymnasium as gym
 import numpy as np
@@ -12,15 +13,24 @@ from runs import TINY
 
 import quantail
 from quantail.errors import QuantailError
+from quantail.observations import ObservationSpec
 from quantail.recipes import compose
 from quantail.replay.store import FINAL, TERMINAL
 from quantail.risk import CVaR, Neutral
-from quantail.training.elsewhere import CHUNK, Orders, Player, actor_epsilons
+from quantail.training.clock import Clock
+from quantail.training.elsewhere import CHUNK, FRESH, Elsewhere, Orders, Player, actor_epsilons
 from quantail.training.reporter import Reporter
 from quantail.training.train import prepare
 
 pytest.importorskip("ray")
-CARTPOLE = TINY | {"mlp_sizes": [16], "n_step": 1, "engine": "ray", "actors": 2, "replay_capacity": 4000}
+PLAIN = {name: value for name, value in TINY.items() if name != "epsilon_steps"}
+CARTPOLE = PLAIN | {
+    "mlp_sizes": [16],
+    "n_step": 1,
+    "engine": "ray",
+    "actors": 2,
+    "replay_capacity": 4000,
+}
 
 
 class Listening(Reporter):
@@ -60,8 +70,55 @@ def test_the_epsilons_of_actors_are_those_of_ape_x():
     settings = compose("small", {"engine": "ray", "actors": 8})
     expected = [0.4 ** (1 + 7 * i / 7) for i in range(8)]
     assert actor_epsilons(settings) == pytest.approx(expected)
-    assert actor_epsilons(compose("small", {"engine": "ray", "actors": 1})) == pytest.approx([0.4])
+    one = compose("small", {"engine": "ray", "actors": 1})
+    assert actor_epsilons(one) == pytest.approx([0.4**4.5])  # between the two ends
     assert actor_epsilons(compose("minatar", {"engine": "ray", "agent": "rainbow"})).max() == 0
+
+
+def test_the_schedule_of_epsilon_is_refused_where_it_has_no_effect():
+    with pytest.raises(QuantailError, match="epsilon_end has no effect here"):
+        compose("small", {"engine": "ray", "epsilon_end": 0.3})
+
+
+class LostError(Exception):
+    """As Ray's: what an actor sent is lost with its machine."""
+
+
+def test_an_actor_whose_word_is_lost_is_replaced_and_one_that_always_is_ends_the_run():
+    class Exceptions:
+        RayError, RayTaskError = LostError, type("RayTaskError", (Exception,), {})
+
+    class Cluster:
+        exceptions = Exceptions
+
+        @staticmethod
+        def wait(refs, **_):
+            return refs[:1], refs[1:]
+
+        @staticmethod
+        def get(ref):
+            raise LostError("the object is gone\nwith its node")
+
+    gathering = object.__new__(Elsewhere)
+    said, cut = [], []
+    gathering.ray, gathering.warn = Cluster, said.append
+    gathering.cut = lambda lane, frame: cut.append(lane)
+    gathering._hire = lambda index: gathering.pending.update({object(): index})
+    gathering.info = SimpleNamespace(
+        settings=compose("small", {"engine": "ray", "actors": 2, "envs": 2}),
+        observation=ObservationSpec((4,), "float32", "vector"),
+    )
+    gathering.learner, gathering.clock = SimpleNamespace(updates=0), Clock()
+    gathering.exploring, gathering.pending, gathering.waited = True, {object(): 1}, 0.0
+    gathering.deaths, gathering.lives = {0: 0, 1: 0}, {0: 0, 1: 0}
+    gathering.seen, gathering.open = np.zeros((4, 4)), np.array([True, True, True, False])
+    assert gathering.gather(0.0) == []
+    assert cut == [2]
+    assert gathering.lives == {0: 0, 1: 1}
+    assert gathering.gather(0.0) == []
+    with pytest.raises(QuantailError, match="actor 1 cannot begin to play: with its node"):
+        gathering.gather(0.0)
+    assert len(said) == 2
 
 
 def test_the_engine_brings_prioritized_replay_unless_another_is_asked_for():
@@ -102,9 +159,21 @@ def test_a_killed_actor_is_replaced_and_no_transition_straddles_its_death(tmp_pa
     trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=10**6, reporter=heard, **CARTPOLE)
     written, gathering = trainer.store.written, trainer.gathering
     gathering.start()
-    while trainer.steps < 500 or not written[1]:
+    assert trainer.epsilon == 1.0
+    trainer.step()
+    assert {
+        gathering.ray.get(actor.about.remote())[1].epsilon for actor in gathering.actors.values()
+    } == {1}
+    gathering.turn(CVaR(0.3))
+    while trainer.steps < 800 or not written[1]:
         trainer.step()
-    os.kill(gathering.ray.get(gathering.actors[1].process.remote()), signal.SIGKILL)
+    for index, actor in gathering.actors.items():
+        orders = gathering.ray.get(actor.about.remote())[1]
+        assert orders.epsilon == gathering.epsilons[index]
+        assert orders.version >= FRESH
+        assert orders.risk == CVaR(0.3)
+    assert trainer.epsilon == pytest.approx(gathering.epsilons.mean())
+    os.kill(gathering.ray.get(gathering.actors[1].about.remote())[0], signal.SIGKILL)
     while not heard.warnings:
         trainer.step()
     assert heard.warnings == [
