@@ -1,5 +1,6 @@
 """Moments of a game that are worth a look."""
 
+import warnings
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -28,25 +29,27 @@ class Moment:
 def find_moments(agent: Agent, env: EnvSource | None = None, *, seed: int = 1) -> list[Moment]:
     """Of an episode: its start, where actions differ most, and where the return is least certain."""
     played = with_pictures(env or agent.env, agent)
-    observation, _ = played.reset(seed=seed)
-    first = Moment(0, observation, picture_of(played), "the start")
-    decisive, uncertain = first, first
-    most_apart, most_spread = -np.inf, 1e-6
-    taus = midpoints(32).numpy()
-    for step in range(LOOK_AT):
-        values = agent.values(observation)
-        action = agent.act(observation)
-        law = agent.quantiles(observation, taus)[:, int(action) - agent.actions.start]
-        if np.ptp(values) > most_apart:
-            most_apart = np.ptp(values)
-            decisive = Moment(step, observation, picture_of(played), "actions differ most")
-        if law.std() > most_spread:
-            most_spread = law.std()
-            uncertain = Moment(step, observation, picture_of(played), "return least certain")
-        observation, _, terminated, truncated, _ = played.step(action)
-        if terminated or truncated:
-            break
-    played.close()
+    try:
+        observation, _ = played.reset(seed=seed)
+        first = Moment(0, observation, picture_of(played), "the start")
+        decisive, uncertain = first, first
+        most_apart, most_spread = -np.inf, 1e-6
+        taus = midpoints(32).numpy()
+        for step in range(LOOK_AT):
+            values = agent.values(observation)
+            action = agent.act(observation)
+            law = agent.quantiles(observation, taus)[:, int(action) - agent.actions.start]
+            if np.ptp(values) > most_apart:
+                most_apart = np.ptp(values)
+                decisive = Moment(step, observation, picture_of(played), "actions differ most")
+            if law.std() > most_spread:
+                most_spread = law.std()
+                uncertain = Moment(step, observation, picture_of(played), "return least certain")
+            observation, _, terminated, truncated, _ = played.step(action)
+            if terminated or truncated:
+                break
+    finally:
+        played.close()
     if uncertain.step == decisive.step:
         decisive = replace(decisive, why="actions differ most, and return least certain")
     unique = {moment.step: moment for moment in (first, uncertain, decisive)}
@@ -55,16 +58,20 @@ def find_moments(agent: Agent, env: EnvSource | None = None, *, seed: int = 1) -
 
 def with_pictures(source: EnvSource, agent: Agent) -> Adapter:
     """The environment with a renderer where it has one."""
-    try:
-        return make(source, agent.settings, render_mode="rgb_array")
-    except QuantailError:
-        return make(source, agent.settings)
+    with warnings.catch_warnings():
+        warnings.simplefilter("ignore")  # Gymnasium's, of an environment without one
+        try:
+            return make(source, agent.settings, render_mode="rgb_array")
+        except QuantailError:
+            return make(source, agent.settings)
 
 
 def picture_of(env: Adapter) -> NDArray[np.uint8] | None:
     """The environment as it is now, in RGB, where it has such a picture."""
     try:
-        shown = env.render()
+        with warnings.catch_warnings():
+            warnings.simplefilter("ignore")
+            shown = env.render()
     except Exception:  # a renderer that fails costs the picture alone
         return None
     fits = isinstance(shown, np.ndarray) and shown.ndim == 3 and shown.shape[2] == 3

@@ -11,7 +11,8 @@ from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
 from quantail.viewing.live.knobs import KNOBS, turned
 from quantail.viewing.live.player import FORGOTTEN, Player, Trace
 from quantail.viewing.live.shelf import Shelf
-from quantail.viewing.live.stage import SPEEDS, Stage, level_weights
+from quantail.viewing.live.stage import SPEEDS, Stage
+from quantail.viewing.scenes import level_weights
 from quantail.viewing.scenes import TAUS, densities
 
 
