@@ -1,7 +1,7 @@
 """Quantail's own environments, by the ids under which Gymnasium makes them.
 
-Gymnasium 1.x does not look for plugins, so importing `quantail` registers them. Only names are told here:
-the worlds themselves are imported when one is made.
+Gymnasium 1.x does not look for plugins, so importing `quantail` registers them. Only names are told
+here: the worlds themselves are imported when one is made.
 """
 
 import gymnasium as gym

@@ -32,14 +32,12 @@ def learned_law(agent: Agent, world: World, state: State, action: int) -> ExactL
 def nearness(
     agent: Agent, world: World, tail: RiskMeasure = TAIL, exact: Solution | None = None
 ) -> list[Nearness]:
-    """A row for every state and action, beside the law of the policy that is best for the agent's risk."""
+    """A row for every state and action, beside the laws of the policy that is best under its risk."""
     solution = exact or solve(world, agent.risk)
     close = one_deviation(world, solution.policy)
     rows = []
     for (state, action), law in solution.laws.items():
         value = float(agent.values(world.number(state), tail)[action])
         distance = learned_law(agent, world, state, action).distance(law)
-        rows.append(
-            Nearness(state, action, distance, value - law.value(tail), (state, action) in close)
-        )
+        rows.append(Nearness(state, action, distance, value - law.value(tail), (state, action) in close))
     return rows

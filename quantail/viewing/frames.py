@@ -5,6 +5,7 @@ and a shade where the levels τ count.
 """
 
 import math
+import textwrap
 from collections.abc import Sequence
 from typing import Any
 
@@ -25,8 +26,9 @@ QUIET = "#5b6470"
 # Of actions that are not chosen, so that lines upon each other are all seen; the chosen one is whole.
 DASHES: Sequence[Any] = ("-", (0, (5, 4)), (0, (1.5, 2.5)), (0, (8, 3, 1.5, 3)))
 MEAN_AT, VALUE_AT, NAME_AT = 1.04, 1.095, 1.16  # on the axis of τ
+LEGEND = 44  # letters in a line
 TALLEST = 0.9  # of the shade
-SETTLED = 1.5  # seconds in which a range that is too wide narrows
+SETTLED = 0.8  # seconds in which a range that is too wide narrows
 
 
 class Span:
@@ -52,7 +54,7 @@ class Film:
     """Draws scenes of one episode after each other."""
 
     def __init__(
-        self, names: Sequence[str], risk: RiskMeasure, fps: int, env: str = "", legend: str = ""
+        self, names: Sequence[str], risk: RiskMeasure, fps: int, env: str, legend: str = ""
     ) -> None:
         self.names, self.risk, self.env, self.legend = names, risk, env, legend
         self.span = Span(fps * SETTLED)
@@ -68,13 +70,14 @@ class Film:
             self._set_up(scene)
         if self.game is not None and scene.picture is not None:
             self.image.set_data(scene.picture)
-        self.headline.set_text(f"step {step}, score {score:g}")
+        blind = "" if self.game is not None else f"; {self.env} has no picture of itself"
+        self.headline.set_text(f"step {step}, score {score:g}{blind}")
         low, high = self.span.see(float(scene.law.min()), float(scene.law.max()))
         self.axes.set_ylim(low, high)
         places = apart(scene.values, (high - low) * self._line_height(), low, high)
         for action, name in enumerate(self.names):
             self._draw_action(scene, action, name, places[action])
-        value = f"{scene.values[scene.chosen]:.2f}"
+        value = self._told(scene.values[scene.chosen])
         by = "the highest mean" if isinstance(self.risk, Neutral) else f"the best under {self.risk}"
         self.axes.set_title(f"takes “{self.names[scene.chosen]}”: {by}, {value}", fontweight="bold")
         self.canvas.draw()
@@ -87,7 +90,7 @@ class Film:
             for side in self.game.spines.values():
                 side.set_visible(False)
             self.image = self.game.imshow(scene.picture, interpolation="nearest")
-            self.game.set_xlabel(self.legend, color=QUIET, fontsize=9)
+            self.game.set_xlabel(textwrap.fill(self.legend, LEGEND), color=QUIET, fontsize=9)
             self.headline = self.game.set_title("", loc="left")
         else:
             self.axes = self.figure.subplots()
@@ -115,12 +118,14 @@ class Film:
             )
         axes.set(xlim=(0, NAME_AT + self._name_room()), xticks=np.linspace(0, 1, 6))
         axes.spines["bottom"].set_bounds(0, 1)
-        axes.set_xlabel(f"luck τ: the worst at 0, the best at 1\n{self._marks_told()}", x=0, ha="left")
+        axes.set_xlabel(
+            f"τ: from bad luck to good luck\n{self._marks_told()}", x=0, ha="left", fontsize=8.5
+        )
         axes.set_ylabel("discounted return from here on, as the agent expects it")
 
     def _marks_told(self) -> str:
         if isinstance(self.risk, Neutral):
-            return "○ mean   ◆ value it chooses by (here the mean)   shade: how much each τ counts"
+            return "○ mean   ◆ value it chooses by (the mean)   shade: how much each τ counts"
         return f"○ mean   ◆ value under {self.risk}   shade: how much each τ counts"
 
     def _draw_action(self, scene: Scene, action: int, name: str, place: float) -> None:
@@ -129,7 +134,7 @@ class Film:
         line = self.lines[action]
         line.set_ydata(scene.law[:, action])
         # Thin ones lie on the thick one, dashed ones on whole ones.
-        line.set(linewidth=4.5 if best else 1.6, linestyle=style)
+        line.set(linewidth=5.0 if best else 1.8, linestyle=style)
         line.set_zorder(2 if best else 3 + action % len(DASHES) / 10)
         mean, value, leader = self.marks[action]
         size = 8 if best else 5.5
@@ -139,8 +144,14 @@ class Film:
         leader.set_ydata([scene.values[action], place])
         label = self.labels[action]
         label.set_position((NAME_AT + 0.01, place))
-        label.set_text(f"{name} {scene.values[action]:.2f}")
+        label.set_text(f"{name} {self._told(scene.values[action])}")
         label.set_fontweight("bold" if best else "normal")
+
+    def _told(self, value: float) -> str:
+        """A number, with the digits that the range of the axis calls for."""
+        low, high = self.span.ends or (0.0, 1.0)
+        digits = int(np.clip(2 - math.floor(math.log10((high - low) / 5)), 0, 6))
+        return f"{value:.{digits}f}"
 
     def _font(self) -> float:
         return 9.0 if len(self.names) <= 8 else 7.0
@@ -156,7 +167,7 @@ class Film:
 
 
 def apart(values: NDArray[Any], gap: float, low: float, high: float) -> NDArray[np.float64]:
-    """Places near these values, at least `gap` from each other and within the range where it has room."""
+    """Places near these values, at least `gap` from each other, within the range where it has room."""
     order = np.argsort(values, kind="stable")
     places = np.asarray(values, np.float64)[order]
     steps = np.arange(len(places)) * gap

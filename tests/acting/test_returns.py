@@ -126,7 +126,7 @@ def test_an_observation_that_is_none_is_refused():
     walker = agent("Quantail/WindyCliff-v0", "worlds")
     assert np.array_equal(walker.returns(0).mean(), walker.returns([0, 15]).mean()[0])
     for number in (99, 16, -1, [0, 99]):
-        with pytest.raises(QuantailError, match=r"a whole number from 0 to 15, not "):
+        with pytest.raises(QuantailError, match="whole numbers from 0 to 15, not "):
             walker.returns(number)
 
 

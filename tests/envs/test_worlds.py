@@ -186,7 +186,7 @@ def test_the_chain_s_figures_are_those_on_paper():
     assert last.returns.tolist() == [-1.0, 1.5, 4.0]
     assert last.chances == pytest.approx([0.3, 0.5, 0.2])
     assert last.value(CVaR(0.9)) == pytest.approx((0.3 * -1 + 0.5 * 1.5 + 0.1 * 4) / 0.9)
-    careful, gambles = CVaR(0.9), {state: 1 for state in world.states}
+    careful, gambles = CVaR(0.9), dict.fromkeys(world.states, 1)
     assert follow(world, gambles, 1.0).law((0,)).mean() == pytest.approx(5 * 1.25)
     assert follow(world, gambles, 1.0).law((0,)).value(careful) == pytest.approx(5.47, abs=0.005)
     assert solve(world, careful, 1.0).law((0,)).returns.tolist() == [5.0]
@@ -207,7 +207,7 @@ def test_the_figures_of_stopping_are_those_on_paper():
 
 def test_laws_are_discounted_as_asked_and_by_the_world_s_own_unless_told():
     world = WORLDS["Quantail/Chain-v0"]()
-    wages = {state: 0 for state in world.states}
+    wages = dict.fromkeys(world.states, 0)
     for discount, expected in ((0.5, 1.9375), (1.0, 5.0), (None, (1 - 0.99**5) / 0.01)):
         assert follow(world, wages, discount).law((0,)).mean() == pytest.approx(expected)
         assert solve(world, CVaR(0.1), discount).law((0,)).mean() == pytest.approx(expected)

@@ -41,8 +41,8 @@ class WindyCliff(World):
     """A walk to the other side: along the cliff it is short, and the wind may blow one over the edge.
 
     The walker is in a row above the edge, row 0 the nearest. Going on takes one step and one column;
-    going up takes a step and no column; going down takes one of each. Every step that ends in row 0 risks
-    a fall, but the one that arrives.
+    going up takes a step and no column; going down takes one of each. Every step that ends in row 0
+    risks a fall, but the one that arrives.
     """
 
     about = "along the edge it is short and a fall is rare; above it is longer and safe"

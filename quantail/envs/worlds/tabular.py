@@ -68,8 +68,8 @@ class World(gym.Env[int, int]):
         if not isinstance(asked, tuple) or asked not in self.states:
             first, last = self.states[0], self.states[-1]
             raise QuantailError(
-                f"state takes one of the world's {len(self.states)} states, tuples from {first} to {last}, "
-                f"not {asked!r}."
+                f"state takes one of the world's {len(self.states)} states, from {first} to {last}"
+                f", not {asked!r}."
             )
         self.state = asked
         return self.number(self.state), {}

@@ -12,8 +12,7 @@ from quantail.viewing.live.knobs import KNOBS, turned
 from quantail.viewing.live.player import FORGOTTEN, Player, Trace
 from quantail.viewing.live.shelf import Shelf
 from quantail.viewing.live.stage import SPEEDS, Stage
-from quantail.viewing.scenes import level_weights
-from quantail.viewing.scenes import TAUS, densities
+from quantail.viewing.scenes import TAUS, densities, level_weights
 
 
 @pytest.fixture
