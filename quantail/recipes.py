@@ -250,7 +250,7 @@ PRESETS: dict[str, Preset] = {
             "epsilon_end": 0.5,  # every state goes on being seen
             "epsilon_steps": 20_000,
             "evaluation_epsilon": 0.0,
-            "evaluation_every": 20_000,
+            "evaluation_every": 80_000,  # at its end alone: the law of the best weights has settled
             "evaluation_episodes": 200,
             "log_every": 4_000,
             "checkpoint_every": 40_000,

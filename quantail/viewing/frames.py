@@ -26,7 +26,7 @@ QUIET = "#5b6470"
 # Of actions that are not chosen, so that lines upon each other are all seen; the chosen one is whole.
 DASHES: Sequence[Any] = ("-", (0, (5, 4)), (0, (1.5, 2.5)), (0, (8, 3, 1.5, 3)))
 MEAN_AT, VALUE_AT, NAME_AT = 1.04, 1.095, 1.16  # on the axis of τ
-LEGEND = 44  # letters in a line
+LEGEND = 52  # letters in a line
 TALLEST = 0.9  # of the shade
 SETTLED = 0.8  # seconds in which a range that is too wide narrows
 
@@ -150,7 +150,8 @@ class Film:
     def _told(self, value: float) -> str:
         """A number, with the digits that the range of the axis calls for."""
         low, high = self.span.ends or (0.0, 1.0)
-        digits = int(np.clip(2 - math.floor(math.log10((high - low) / 5)), 0, 6))
+        width = high - low
+        digits = int(np.clip(2 - math.floor(math.log10(width / 10 if width > 10 else width)), 0, 6))
         return f"{value:.{digits}f}"
 
     def _font(self) -> float:
