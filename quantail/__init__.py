@@ -3,6 +3,8 @@
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
+from quantail.registration import register as _register
+
 if TYPE_CHECKING:
     from quantail.acting.agent import Agent
     from quantail.envs import make
@@ -55,3 +57,6 @@ def __getattr__(name: str) -> Any:
         if name in names:
             return getattr(import_module(home), name)
     raise AttributeError(f"module 'quantail' has no attribute {name!r}")
+
+
+_register()  # so that gymnasium.make knows the worlds

@@ -232,27 +232,29 @@ PRESETS: dict[str, Preset] = {
         summary="worlds whose return law is known: targets that make the learned law the exact one",
         source="ours",
         settings={
-            "steps": 20_000,
+            "steps": 80_000,
             "envs": 8,
             "mlp_sizes": (64,),
             "head_size": 64,
-            "online_samples": 16,
+            "embedding_size": 32,
+            "online_samples": 32,
             "target_samples": 16,
+            "tau": "stratified",
             "kappa": 0.1,  # 1 would smooth the law; with 0 what is sure takes long to settle
             "learning_rate": 2e-3,
             "adam_epsilon": 1e-8,
-            "batch_size": 128,
-            "target_every": 320,
+            "batch_size": 32,  # many small updates: what lies too low at a small τ comes back slowly
+            "target_every": 160,
             "learn_start": 1_000,
-            "importance_steps": 20_000,
-            "replay_capacity": 20_000,
+            "importance_steps": 80_000,
+            "replay_capacity": 80_000,  # all of it: chances are learned from how often a thing was seen
             "epsilon_end": 0.5,  # every state goes on being seen
-            "epsilon_steps": 5_000,
+            "epsilon_steps": 20_000,
             "evaluation_epsilon": 0.0,
-            "evaluation_every": 5_000,
+            "evaluation_every": 80_000,  # at its end alone: the law of the best weights has settled
             "evaluation_episodes": 200,
-            "log_every": 1_000,
-            "checkpoint_every": 10_000,
+            "log_every": 4_000,
+            "checkpoint_every": 40_000,
         },
         heads={
             "expected": {"kappa": 100.0},  # else errors are clipped, and what is learned is not the mean

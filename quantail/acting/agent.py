@@ -9,7 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quantail.acting.returns import Returns
+from quantail.acting.returns import Returns, numbers
 from quantail.envs import EnvSource
 from quantail.envs.adapt import encode
 from quantail.errors import QuantailError
@@ -62,9 +62,10 @@ class Agent:
 
     def quantiles(self, observation: Any, taus: Any) -> Array:
         """Z_τ(x, a): [taus, actions], or [batch, taus, actions] for a batch."""
-        levels = np.atleast_1d(np.asarray(taus, dtype=np.float32))
-        if levels.ndim != 1 or not ((levels >= 0) & (levels <= 1)).all():
-            raise QuantailError("taus takes one or more levels between 0 and 1.")
+        sentence = "taus takes one or more levels between 0 and 1"
+        levels = np.atleast_1d(numbers(taus, sentence)).astype(np.float32)
+        if not ((levels >= 0) & (levels <= 1)).all():
+            raise QuantailError(f"{sentence}, not {taus!r}.")
         batch, single = self._encode(observation)
         with self._network() as (network, device):
             taus = torch.from_numpy(levels).expand(len(batch), -1).to(device)

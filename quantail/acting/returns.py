@@ -21,7 +21,7 @@ class Returns:
 
     Answers end with an axis of actions, and begin with one of observations where a batch was asked for.
     `quantile` is the network's own word at any τ. `cdf`, `std` and `sample` take the law as 512 equally
-    likely returns, the quantiles at their midpoints in rising order. `value` and `mean` are what the
+    likely returns, the quantiles at the midpoints of as many levels. `value` and `mean` are what the
     agent acts on.
     """
 
@@ -31,15 +31,12 @@ class Returns:
 
     def quantile(self, taus: Any) -> Array:
         """Z_τ of every action: [τ, actions]; for one τ, [actions]."""
-        levels = np.asarray(taus, np.float32)
-        found = self._answer(self._agent.quantiles(self._batch.numpy(), levels))
-        return found if levels.ndim else found[..., 0, :]
+        found = self._answer(self._agent.quantiles(self._batch.numpy(), taus))
+        return found if np.ndim(taus) else found[..., 0, :]
 
     def cdf(self, returns: Any) -> Array:
         """The chance of at most so much: [returns, actions]; for one number, [actions]."""
-        asked = np.asarray(returns, np.float64)
-        if asked.ndim > 1 or not np.isfinite(asked).all():
-            raise QuantailError("returns takes one or more finite numbers.")
+        asked = numbers(returns, "returns takes one or more finite numbers")
         atoms = self._atoms()[:, None]  # [batch, 1, atoms, actions]
         below = (atoms <= np.atleast_1d(asked)[:, None, None]).mean(axis=2)
         found = self._answer(below)
@@ -47,8 +44,9 @@ class Returns:
 
     def sample(self, count: int, seed: int | None = None) -> Array:
         """Returns drawn from the law: [count, actions]. Actions are drawn independently."""
-        if count < 1:
-            raise QuantailError(f"count takes a whole number of at least 1, not {count}.")
+        _check_whole("count", count, 1)
+        if seed is not None:
+            _check_whole("seed", seed, 0)
         atoms = self._atoms()
         batch, size, actions = atoms.shape
         drawn = np.random.default_rng(seed).integers(size, size=(batch, count, actions))
@@ -67,13 +65,28 @@ class Returns:
         return self._answer(self._agent.values(self._batch.numpy(), risk))
 
     def _atoms(self) -> Array:
-        """[batch, atoms, actions], rising."""
+        """[batch, atoms, actions], each as likely as another."""
         if self._law is None:
             taus = midpoints(ATOMS).numpy()
-            quantiles = self._agent.quantiles(self._batch.numpy(), taus)
-            self._law = np.sort(quantiles.astype(np.float64), axis=1)
+            self._law = self._agent.quantiles(self._batch.numpy(), taus).astype(np.float64)
         return self._law
 
     def _answer(self, batch: Array) -> Array:
         answer: Array = batch[0] if self._single else batch
         return answer
+
+
+def numbers(asked: Any, sentence: str) -> Array:
+    """One finite number, or a row of them."""
+    try:
+        found = np.asarray(asked, np.float64)
+    except (TypeError, ValueError) as error:
+        raise QuantailError(f"{sentence}, not {asked!r}.") from error
+    if found.ndim > 1 or not found.size or not np.isfinite(found).all():
+        raise QuantailError(f"{sentence}, not {asked!r}.")
+    return found
+
+
+def _check_whole(name: str, value: Any, least: int) -> None:
+    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
+        raise QuantailError(f"{name} takes a whole number of at least {least}, not {value!r}.")

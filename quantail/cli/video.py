@@ -15,7 +15,9 @@ def run(words: list[str]) -> int:
     parser.add_argument("run", metavar="RUN", help="folder of the run")
     parser.add_argument("--out", required=True, metavar="FILE.mp4", help="the video")
     parser.add_argument("--steps", default="300", metavar="N", help="decisions at most [300]")
-    parser.add_argument("--fps", metavar="F", help="decisions a second [the environment's, at most 15]")
+    parser.add_argument(
+        "--fps", metavar="F", help="decisions a second, 1 to 120 [the environment's, at most 15]"
+    )
     parser.add_argument("--risk", help="risk measure, as cvar:0.1 [the run's own]")
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episode [1]")
     parser.add_argument("--checkpoint", metavar="last|best|N", help="which weights [best, or last]")
@@ -23,6 +25,11 @@ def run(words: list[str]) -> int:
     steps, seed = whole("steps", arguments.steps, 1), whole("seed", arguments.seed, 0)
     fps = None if arguments.fps is None else whole("fps", arguments.fps, 1)
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk)
-    frames = make_video(agent, arguments.out, steps=steps, seed=seed, fps=fps)
-    print(f"{counted(frames, 'decision')} in {arguments.out}")
+    filmed = make_video(agent, arguments.out, steps=steps, seed=seed, fps=fps)
+    print(
+        f"{counted(filmed.decisions, 'decision')} of the checkpoint at {agent.checkpoint:,} steps, "
+        f"under {agent.risk}, in {arguments.out}"
+    )
+    if not filmed.pictured:
+        print("the environment has no picture of itself: the video shows the distributions alone")
     return 0

@@ -5,10 +5,11 @@ from quantail.cli.sheets import print_sheet
 from quantail.envs.worlds import WORLDS, Solution, World, solve
 from quantail.envs.worlds.tabular import State
 from quantail.errors import QuantailError, did_you_mean
+from quantail.evaluation.risk_profile import MEASURES
 from quantail.evaluation.sheets import Sheet
 from quantail.risk import CVaR, parse_risk
 
-SHOWN = ("neutral", "cvar:0.1", "cvar:0.25", "wang:-0.75", "wang:0.75", "cpw:0.71", "pow:-2", "norm:3")
+SHOWN = (*MEASURES, "norm:3")
 NOTION = (
     "risk is the paper's: in each state the action with the best distorted value of the return from "
     "there on, the same being done ever after; it is not the risk of the whole episode from its start"

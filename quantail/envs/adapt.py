@@ -71,6 +71,9 @@ def encode(spec: ObservationSpec, observations: Any) -> Array:
     numbers = np.asarray(observations)
     if numbers.dtype.kind not in "iu":  # one-hot already
         return np.array(observations, dtype=spec.dtype, order="C")
+    first, last = spec.start, spec.start + spec.shape[0] - 1
+    if numbers.size and not (first <= numbers.min() and numbers.max() <= last):
+        raise QuantailError(f"observations are whole numbers from {first} to {last}, not {numbers}.")
     vectors: Array = np.eye(spec.shape[0], dtype=spec.dtype)[numbers - spec.start]
     return vectors
 

@@ -9,12 +9,13 @@ import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 
-from quantail.envs import minatar, worlds
+from quantail.envs import minatar
 from quantail.envs.adapt import Adapter, Env
 from quantail.envs.atari import AtariGame
 from quantail.errors import QuantailError, did_you_mean
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.recipes import compose
+from quantail.registration import register
 from quantail.settings import Settings
 
 EnvSource = str | Callable[[], Env]
@@ -102,7 +103,7 @@ def specs_of(env: Adapter) -> tuple[ObservationSpec, ActionSpec]:
 def _find(name: str) -> EnvSpec:
     gym.register_envs(ale_py)
     minatar.register()
-    worlds.register()
+    register()
     if name.startswith(FUNCTION):
         raise QuantailError(
             f"this run's environment was made by a {name}: pass it again as env=... in Python."

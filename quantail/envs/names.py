@@ -1,4 +1,4 @@
-"""What actions are called."""
+"""What actions are called, and what a picture shows."""
 
 from quantail.envs.adapt import Adapter
 from quantail.envs.atari import AtariGame
@@ -18,3 +18,9 @@ def action_names(env: Adapter) -> list[str]:
     if hasattr(base, "game") and hasattr(base, "action_set"):  # MinAtar
         return [MINATAR[BUTTONS[number]] for number in base.action_set]
     return [f"action {number + env.actions.start}" for number in range(env.actions.count)]
+
+
+def picture_legend(env: Adapter) -> str:
+    """What the colours of the environment's picture stand for, where it tells."""
+    base = env.unwrapped
+    return base.legend if isinstance(base, World) else ""

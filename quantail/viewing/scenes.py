@@ -4,6 +4,7 @@ from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from quantail.acting.agent import Agent
@@ -45,3 +46,9 @@ def densities(law: Array, grid: Array) -> Array:
     width = np.maximum(apart, 2 * (grid[1] - grid[0]))
     z = (grid[:, None, None] - rising) / width  # [grid, taus, actions]
     return np.asarray((np.exp(-0.5 * z**2) / (width * np.sqrt(2 * np.pi))).mean(axis=1))
+
+
+def level_weights(risk: RiskMeasure) -> Array:
+    """How much each of TAUS counts under a measure: 1 throughout for the mean."""
+    edges = torch.linspace(0, 1, len(TAUS) + 1, dtype=torch.float64)
+    return np.diff(risk.inverse(edges).numpy()) * len(TAUS)

@@ -1,23 +1,43 @@
 """A video of a game beside what the agent expects of every action."""
 
 from collections.abc import Iterator
+from contextlib import closing
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
-from numpy.typing import NDArray
 
 from quantail.acting.agent import Agent, Risk
 from quantail.envs import EnvSource
-from quantail.envs.names import action_names
+from quantail.envs.adapt import Adapter
+from quantail.envs.names import action_names, picture_legend
 from quantail.errors import QuantailError
 from quantail.risk import RiskMeasure, parse_risk
-from quantail.viewing.moments import picture_of, with_pictures
-from quantail.viewing.scenes import TAUS, Scene, look
-from quantail.viewing.style import colour, new_figure, styled
+from quantail.viewing.frames import PIXELS, Film
+from quantail.viewing.pictures import picture_of, with_pictures
+from quantail.viewing.scenes import Scene, look
+from quantail.viewing.style import styled
 
-SIZE = (9.6, 5.4)  # inches, at 100 dots each
+FASTEST = 15  # decisions a second, unless told
+MOST = 120
+
+
+@dataclass(frozen=True)
+class Shot:
+    """A decision of an episode, its number, and the score before it."""
+
+    scene: Scene
+    step: int
+    score: float
+
+
+@dataclass(frozen=True)
+class Filmed:
+    """What came of filming: how many decisions, and whether there was a picture of the game."""
+
+    decisions: int
+    pictured: bool
 
 
 def make_video(
@@ -29,94 +49,72 @@ def make_video(
     seed: int = 1,
     fps: int | None = None,
     risk: Risk | None = None,
-) -> int:
-    """Play an episode, or its first steps, into an MP4 file; the number of frames."""
+) -> Filmed:
+    """Play an episode, or its first steps, into an MP4 file, one frame a decision."""
     path = Path(file)
+    _check("steps", steps, 1)
+    _check("seed", seed, 0)
+    if fps is not None:
+        _check("fps", fps, 1, MOST)
+    measure = agent.risk if risk is None else parse_risk(risk)
+    ffmpeg = _ffmpeg()
+    part = _part_of(path)
+    try:
+        with closing(with_pictures(env or agent.env, agent)) as played, styled():
+            rate = fps or min(int(played.metadata.get("render_fps") or 10), FASTEST)
+            film = Film(action_names(played), measure, rate, played.name, picture_legend(played))
+            writer = ffmpeg.write_frames(
+                str(part), PIXELS, fps=rate, macro_block_size=2, ffmpeg_log_level="quiet"
+            )
+            with closing(writer):
+                writer.send(None)
+                for shot in play(agent, played, measure, steps, seed):
+                    writer.send(np.ascontiguousarray(film.draw(shot.scene, shot.step, shot.score)))
+        if not part.stat().st_size:
+            raise OSError("the encoder wrote nothing")
+        part.replace(path)
+    except OSError as error:
+        reason = error.strerror or str(error).splitlines()[0]
+        raise QuantailError(f"{path} cannot be written: {reason}.") from error
+    finally:
+        part.unlink(missing_ok=True)
+    return Filmed(shot.step + 1, shot.scene.picture is not None)
+
+
+def play(agent: Agent, env: Adapter, risk: RiskMeasure, steps: int, seed: int) -> Iterator[Shot]:
+    """The decisions of an episode, or its first steps, as they are made."""
+    observation, _ = env.reset(seed=seed)
+    score = 0.0
+    for step in range(steps):
+        scene = look(agent, observation, risk, picture_of(env))
+        yield Shot(scene, step, score)
+        observation, reward, terminated, truncated, _ = env.step(scene.chosen + agent.actions.start)
+        score += reward
+        if terminated or truncated:
+            return
+
+
+def _part_of(path: Path) -> Path:
+    """An empty file beside the one that is asked for, or why there can be none."""
     if path.suffix.lower() != ".mp4":
         raise QuantailError(f"out takes a file that ends in .mp4, not {path.name}.")
     if not path.parent.is_dir():
         raise QuantailError(f"there is no folder {path.parent} to write into: make it first.")
-    ffmpeg = _ffmpeg()
-    measure = agent.risk if risk is None else parse_risk(risk)
-    scenes, scores, names, rate = play_scenes(agent, env or agent.env, measure, steps, seed)
-    size = (round(SIZE[0] * 100), round(SIZE[1] * 100))
+    if path.is_dir():
+        raise QuantailError(f"{path} cannot be written: it is a folder.")
     part = path.with_name(f".{path.stem}.part.mp4")
     try:
-        writer = ffmpeg.write_frames(str(part), size, fps=fps or rate, macro_block_size=2)
-        writer.send(None)
-        with styled():
-            for frame in draw_scenes(scenes, scores, names, measure):
-                writer.send(np.ascontiguousarray(frame))
-        writer.close()
-        part.replace(path)
-    finally:
-        part.unlink(missing_ok=True)
-    return len(scenes)
+        part.touch()
+    except OSError as error:
+        raise QuantailError(f"{path} cannot be written: {error.strerror}.") from error
+    return part
 
 
-def play_scenes(
-    agent: Agent, env: EnvSource, risk: RiskMeasure, steps: int, seed: int
-) -> tuple[list[Scene], list[float], list[str], int]:
-    """The decisions of an episode, the score before each, the actions' names, and a good rate."""
-    played = with_pictures(env, agent)
-    names = action_names(played)
-    observation, _ = played.reset(seed=seed)
-    scenes: list[Scene] = []
-    scores = [0.0]
-    over = False
-    while not over and len(scenes) < steps:
-        scenes.append(look(agent, observation, risk, picture_of(played)))
-        action = scenes[-1].chosen + agent.actions.start
-        observation, reward, terminated, truncated, _ = played.step(action)
-        scores.append(scores[-1] + reward)
-        over = terminated or truncated
-    rate = int(played.metadata.get("render_fps") or 10)
-    played.close()
-    return scenes, scores, names, min(rate, 15)
-
-
-def draw_scenes(
-    scenes: list[Scene], scores: list[float], names: list[str], risk: RiskMeasure
-) -> Iterator[NDArray[np.uint8]]:
-    """RGB pictures, one for each scene, on axes that stay where they are."""
-    figure = new_figure(*SIZE)
-    canvas: Any = FigureCanvasAgg(figure)
-    figure.set_dpi(100)
-    axes: Any
-    shown: Any = None
-    if scenes[0].picture is not None:
-        shown, axes = figure.subplots(1, 2, width_ratios=(1, 1.35))
-        shown.set_axis_off()
-        image = shown.imshow(scenes[0].picture, interpolation="nearest")
-    else:
-        axes = figure.subplots()
-    lines = [
-        axes.plot(TAUS, scenes[0].law[:, a], color=colour(a), label=name)[0]
-        for a, name in enumerate(names)
-    ]
-    mark = axes.axhline(0, color="k", lw=1, ls=":")
-    low, high = (float(pick([pick(scene.law) for scene in scenes])) for pick in (np.min, np.max))
-    room = 0.05 * max(high - low, 1e-6)
-    axes.set(xlim=(0, 1), ylim=(low - room, high + room), xlabel="τ: from bad luck to good luck")
-    axes.set_ylabel("discounted return that the agent expects")
-    for step, scene in enumerate(scenes):
-        if shown is not None and scene.picture is not None:
-            image.set_data(scene.picture)
-            shown.set_title(f"step {step}, score {scores[step]:g}", loc="left")
-        for action, line in enumerate(lines):
-            best = action == scene.chosen
-            line.set_ydata(scene.law[:, action])
-            line.set(linewidth=3.0 if best else 1.2, alpha=1.0 if best else 0.6, zorder=3 if best else 2)
-            line.set_label(
-                f"{names[action]}: mean {scene.means[action]:.2f}{'  ← chosen' if best else ''}"
-            )
-        mark.set_ydata([scene.values[scene.chosen]] * 2)
-        axes.set_title(
-            f"chosen by {risk}: {names[scene.chosen]}, valued {scene.values[scene.chosen]:.2f} (dotted)"
-        )
-        axes.legend(loc="lower right", fontsize=8, ncols=1 if len(names) <= 6 else 2)
-        canvas.draw()
-        yield np.asarray(canvas.buffer_rgba())[:, :, :3]
+def _check(name: str, value: object, least: int, most: int | None = None) -> None:
+    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
+    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
+        upto = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise QuantailError(f"{name} takes a whole number {upto}, not {value!r}.")
 
 
 def _ffmpeg() -> Any:

@@ -1,3 +1,5 @@
+import re
+
 import numpy as np
 import pytest
 from test_evaluate import agent
@@ -90,16 +92,49 @@ def test_the_mean_alone_has_no_deviation():
     assert mine.returns(seen(mine)).std() == pytest.approx(0)
 
 
-def test_bad_questions_get_one_sentence(mine):
+@pytest.mark.parametrize(
+    ("ask", "said"),
+    [
+        (lambda z: z.quantile([1.5]), "levels between 0 and 1, not [1.5]"),
+        (lambda z: z.quantile("a"), "levels between 0 and 1, not 'a'"),
+        (lambda z: z.quantile([]), "levels between 0 and 1"),
+        (lambda z: z.quantile(float("nan")), "levels between 0 and 1"),
+        (lambda z: z.cdf([float("nan")]), "finite numbers"),
+        (lambda z: z.cdf("x"), "finite numbers, not 'x'"),
+        (lambda z: z.cdf(None), "finite numbers"),
+        (lambda z: z.cdf([[0.0]]), "finite numbers"),
+        (lambda z: z.sample(0), "count takes a whole number of at least 1, not 0"),
+        (lambda z: z.sample(2.5), "count takes a whole number of at least 1, not 2.5"),
+        (lambda z: z.sample("3"), "count takes a whole number"),
+        (lambda z: z.sample(True), "count takes a whole number"),
+        (lambda z: z.sample(3, seed=-1), "seed takes a whole number of at least 0, not -1"),
+    ],
+)
+def test_bad_questions_get_one_sentence(ask, said):
+    mine = agent()
     z = mine.returns(seen(mine)[0])
-    with pytest.raises(QuantailError, match="levels between 0 and 1"):
-        z.quantile([1.5])
-    with pytest.raises(QuantailError, match="finite numbers"):
-        z.cdf([float("nan")])
-    with pytest.raises(QuantailError, match="at least 1"):
-        z.sample(0)
+    with pytest.raises(QuantailError, match=re.escape(said)):
+        ask(z)
+
+
+def test_an_observation_that_is_none_is_refused():
+    mine = agent()
     with pytest.raises(QuantailError, match="observations of shape"):
         mine.returns(np.zeros(3))
+    with pytest.raises(QuantailError, match="between 0 and 1"):
+        mine.quantiles(seen(mine)[0], "a")
+    walker = agent("Quantail/WindyCliff-v0", "worlds")
+    assert np.array_equal(walker.returns(0).mean(), walker.returns([0, 15]).mean()[0])
+    for number in (99, 16, -1, [0, 99]):
+        with pytest.raises(QuantailError, match="whole numbers from 0 to 15, not "):
+            walker.returns(number)
+
+
+def test_actions_are_drawn_independently(mine):
+    z = mine.returns(seen(mine)[0])
+    drawn = z.sample(20_000, seed=3)
+    if (z.std() > 1e-6).all():
+        assert abs(np.corrcoef(drawn.T)[0, 1]) < 0.05
 
 
 def test_a_return_counts_as_at_most_itself():

@@ -1,14 +1,21 @@
 """Worlds of which everything is known: is it so?"""
 
+import subprocess
+import sys
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
 
 import quantail
+from quantail.envs import make
 from quantail.envs.make import default_preset
+from quantail.envs.names import picture_legend
 from quantail.envs.worlds import WORLDS, ExactLaw, solve
-from quantail.envs.worlds.exact import follow, static_best
+from quantail.envs.worlds.exact import follow, one_deviation, static_best
+from quantail.errors import QuantailError
+from quantail.registration import NAMES, world_id
 from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
 
 MEASURES = [Neutral(), CVaR(0.1), CVaR(0.25), Wang(-0.75), Wang(0.75), CPW(0.71), Pow(-2.0), Norm(3)]
@@ -30,6 +37,58 @@ def played(world, policy, episodes, discount, state=None):
             total, weight = total + weight * reward, weight * discount
         returns.append(total)
     return np.array(returns)
+
+
+@pytest.mark.parametrize(
+    "words",
+    [
+        "import gymnasium, quantail; gymnasium.make('Quantail/WindyCliff-v0')",
+        "import quantail, gymnasium; gymnasium.make('Quantail/WindyCliff-v0')",
+        "import gymnasium; gymnasium.make('quantail:Quantail/WindyCliff-v0')",
+        "import quantail.envs, gymnasium; gymnasium.make_vec('Quantail/Chain-v0', num_envs=2)",
+    ],
+)
+def test_gymnasium_makes_a_world_in_a_process_that_has_only_imported_quantail(words):
+    done = subprocess.run([sys.executable, "-c", words], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+
+
+def test_the_ids_that_are_registered_are_those_of_the_worlds():
+    assert list(WORLDS) == [world_id(name) for name in NAMES]
+    assert all(type(gym.make(name).unwrapped) is world for name, world in WORLDS.items())
+
+
+@pytest.mark.parametrize("state", [(9, 9), [0, 0], None, "start", 0, (0,)])
+def test_an_episode_begins_in_a_state_that_there_is(state):
+    world = WORLDS["Quantail/WindyCliff-v0"]()
+    assert world.reset(options={"state": (2, 1)})[0] == world.number((2, 1))
+    with pytest.raises(QuantailError, match=r"state takes one of the world's 15 states, .*, not "):
+        world.reset(options={"state": state})
+    assert world.state == (2, 1)
+
+
+@pytest.mark.parametrize("action", [-1, 7, 3, "up", 0.5, None])
+def test_a_step_takes_an_action_that_there_is(action):
+    world = WORLDS["Quantail/WindyCliff-v0"]()
+    world.reset(seed=0)
+    with pytest.raises(QuantailError, match=r"action takes one of 0 \(on\), 1 \(up\), 2 \(down\), not"):
+        world.step(action)
+    assert world.state == (0, 0)
+    world.step(np.int64(1))
+    assert world.state == (0, 1)
+
+
+def test_after_the_end_there_is_no_step():
+    world = WORLDS["Quantail/RiskyBandit-v0"]()
+    world.reset(seed=0)
+    world.step(0)
+    with pytest.raises(QuantailError, match="the episode is over"):
+        world.step(0)
+
+
+def test_a_picture_has_words(name):
+    assert picture_legend(make(name))
+    assert picture_legend(make("CartPole-v1")) == ""
 
 
 def test_a_world_is_a_gymnasium_environment_that_agents_take(name):
@@ -76,7 +135,7 @@ def test_the_law_of_an_action_is_that_of_taking_it_and_then_following_the_policy
 def test_the_neutral_policy_has_the_best_mean_of_all_policies():
     for name in ("Quantail/RiskyBandit-v0", "Quantail/Chain-v0"):
         world = WORLDS[name]()
-        _, best = static_best(world, Neutral(), world.discount)
+        _, best = static_best(world, Neutral())
         assert solve(world).law(world.states[0]).mean() == pytest.approx(best)
 
 
@@ -109,6 +168,70 @@ def test_the_bandit_s_figures_are_those_on_paper():
         world.actions[solve(world, risk).policy[(0,)]] for risk in (Neutral(), CVaR(0.1), Wang(0.75))
     ]
     assert choices == ["risky", "sure", "lottery"]
+
+
+def test_the_cliff_s_figures_are_those_on_paper():
+    world = WORLDS["Quantail/WindyCliff-v0"]()
+    short = solve(world, discount=1.0).laws[(0, 0), 0]
+    # Four steps may end in a fall that pays −7 in all; the fifth arrives.
+    assert short.returns == pytest.approx([-10, -9, -8, -7, -5])
+    assert short.chances == pytest.approx([0.05 * 0.95**3, 0.05 * 0.95**2, 0.05 * 0.95, 0.05, 0.95**4])
+    above = solve(world, CVaR(0.1), 1.0).law((0, 0))
+    assert (above.returns.tolist(), above.chances.tolist()) == ([-6.0], [1.0])
+
+
+def test_the_chain_s_figures_are_those_on_paper():
+    world = WORLDS["Quantail/Chain-v0"]()
+    last = solve(world).laws[(4,), 1]
+    assert last.returns.tolist() == [-1.0, 1.5, 4.0]
+    assert last.chances == pytest.approx([0.3, 0.5, 0.2])
+    assert last.value(CVaR(0.9)) == pytest.approx((0.3 * -1 + 0.5 * 1.5 + 0.1 * 4) / 0.9)
+    careful, gambles = CVaR(0.9), dict.fromkeys(world.states, 1)
+    assert follow(world, gambles, 1.0).law((0,)).mean() == pytest.approx(5 * 1.25)
+    assert follow(world, gambles, 1.0).law((0,)).value(careful) == pytest.approx(5.47, abs=0.005)
+    assert solve(world, careful, 1.0).law((0,)).returns.tolist() == [5.0]
+    assert static_best(world, careful, 1.0) == (gambles, pytest.approx(5.47, abs=0.005))
+
+
+def test_the_figures_of_stopping_are_those_on_paper():
+    world = WORLDS["Quantail/Stopping-v0"]()
+    laws = solve(world, discount=1.0).laws
+    assert laws[(0, 0), 1].returns.tolist() == [2.0]  # 4, less the strike of 2
+    assert laws[(3, 3), 1].returns.tolist() == [5.0]
+    assert laws[(4, 0), 1].returns.tolist() == [0.0]  # never less than nothing
+    last = laws[(5, 4), 0]  # a price of 7: on the last day it is sold at 8 or at 6
+    assert last.returns.tolist() == [4.0, 6.0]
+    assert last.chances == pytest.approx([0.47, 0.53])
+    assert solve(world, CVaR(0.1)).law((0, 0)).returns.tolist() == [2.0]
+
+
+def test_laws_are_discounted_as_asked_and_by_the_world_s_own_unless_told():
+    world = WORLDS["Quantail/Chain-v0"]()
+    wages = dict.fromkeys(world.states, 0)
+    for discount, expected in ((0.5, 1.9375), (1.0, 5.0), (None, (1 - 0.99**5) / 0.01)):
+        assert follow(world, wages, discount).law((0,)).mean() == pytest.approx(expected)
+        assert solve(world, CVaR(0.1), discount).law((0,)).mean() == pytest.approx(expected)
+        assert static_best(world, CVaR(0.1), discount)[1] >= expected - 1e-9
+
+
+def test_following_the_best_policy_has_the_laws_of_the_solution(name):
+    world = WORLDS[name]()
+    solution = solve(world, CVaR(0.25))
+    followed = follow(world, solution.policy)
+    for key, law in solution.laws.items():
+        assert followed.laws[key].distance(law) == 0
+
+
+def test_one_deviation_comes_by_what_an_episode_with_one_may_meet():
+    world = WORLDS["Quantail/WindyCliff-v0"]()
+    policy = solve(world).policy
+    pairs = one_deviation(world, policy)
+    assert {pair for pair in pairs if pair[0][1] == 0} == {
+        ((column, 0), action) for column in range(5) for action in range(3)
+    }
+    above = {pair for pair in pairs if pair[0][1] == 1}
+    assert above == {((column, 1), policy[column, 1]) for column in range(5)}
+    assert not {pair for pair in pairs if pair[0][1] == 2}  # takes two
 
 
 def way(world, policy):
@@ -148,6 +271,6 @@ def test_per_step_risk_is_not_the_static_risk_of_the_episode():
             per_step = (
                 follow(world, solve(world, risk, 1.0).policy, 1.0).law(world.states[0]).value(risk)
             )
-            found.append(static_best(world, risk)[1] - per_step)
+            found.append(static_best(world, risk, 1.0)[1] - per_step)
     assert min(found) >= -1e-9  # no policy of the state alone is better than the best one
     assert max(found) > 0.01

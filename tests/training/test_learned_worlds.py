@@ -1,40 +1,48 @@
-"""Agents on worlds whose laws are known exactly, with the preset `worlds`, seed 0."""
+"""Agents on worlds whose laws are known exactly, with the preset `worlds`, by the weights of the end.
+
+Every state and action counts. The exact law of an action presumes the best policy thereafter, so a pair
+could be left out where two actions of nearly the same mean have different laws: the agent might follow
+the other one. At the cliff there is no such state, which a test says, and nothing is left out. In
+`Stopping` there are many, and in the other worlds only the mean distance is bounded.
+"""
 
 import numpy as np
 import pytest
 
 import quantail
-from quantail.envs.worlds import WORLDS, ExactLaw, solve
+from quantail.envs.worlds import WORLDS, solve
 from quantail.evaluation.calibration import calibrate
+from quantail.evaluation.known_laws import nearness
 from quantail.risk import CVaR, parse_risk
 
 CLIFF = "Quantail/WindyCliff-v0"
-TAUS = (np.arange(400) + 0.5) / 400
+CHAIN = "Quantail/Chain-v0"
+BANDIT = "Quantail/RiskyBandit-v0"
+SHORT = 20_000  # steps: a quarter of the preset's
 # The mean over states and actions of the 1-Wasserstein distance, learned to exact.
-BOUNDS = {"RiskyBandit": 0.25, "WindyCliff": 0.3, "Chain": 0.6, "Stopping": 0.4}
+BOUNDS = {"RiskyBandit": 0.25, "WindyCliff": 0.15, "Chain": 0.5, "Stopping": 0.3}
+# At the cliff, besides: the most that a law may be off, and the error of CVaR(0.1), which is −9.1 at the
+# start along the edge and −5.9 above it. "Near" is what the best policy, or one deviation, comes by.
+MOST_APART, TAIL_MEAN, TAIL_NEAR = 0.35, 0.4, 1.25
+TIE = 0.2  # more than the error of a learned mean
+VALUES = {"neutral": TIE, "cvar:0.25": 0.8, "wang:-0.75": 0.6, "wang:0.75": 0.3}  # errors, all pairs
 RUNS = {}
 
 
 @pytest.fixture(scope="module")
 def trained(tmp_path_factory):
-    """An agent of this name in this world under this measure, trained once."""
+    """An agent of this name in this world, trained once."""
 
-    def get(agent, name, risk):
-        if (agent, name, risk) not in RUNS:
+    def get(agent, name, risk="neutral", seed=0, **changes):
+        key = (agent, name, risk, seed, *changes.items())
+        if key not in RUNS:
             out = tmp_path_factory.mktemp("run") / "run"
-            RUNS[agent, name, risk] = quantail.train(name, agent=agent, risk=risk, out=out, threads=1)
-        return RUNS[agent, name, risk]
+            quantail.train(name, agent=agent, risk=risk, seed=seed, out=out, threads=1, **changes)
+            RUNS[key] = quantail.load(out, "last")
+        return RUNS[key]
 
     yield get
     RUNS.clear()
-
-
-def law_of(agent, world, state, action):
-    return ExactLaw.of(agent.returns(world.number(state)).quantile(TAUS)[:, action])
-
-
-def distances(agent, world, solution):
-    return [law_of(agent, world, *key).distance(law) for key, law in solution.laws.items()]
 
 
 def way(world, choose):
@@ -47,70 +55,119 @@ def way(world, choose):
     return taken
 
 
-@pytest.mark.parametrize("agent", ["iqn", "qr-dqn"])
-def test_the_neutral_agent_walks_along_the_cliff_and_the_careful_one_above_it(trained, agent):
+def walk(agent, risk=None):
     world = WORLDS[CLIFF]()
-    neutral, careful = (trained(agent, CLIFF, risk) for risk in ("neutral", "cvar:0.1"))
-    short = way(world, lambda state: neutral.act(world.number(state)))
-    long = way(world, lambda state: careful.act(world.number(state)))
-    assert "up" not in short
-    assert len(short) == 5
-    assert "up" in long[:2]
-    assert long.count("up") == 1
+    return way(world, lambda state: agent.act(world.number(state), risk))
 
 
-@pytest.mark.parametrize("agent", ["iqn", "qr-dqn"])
-def test_another_measure_at_run_time_values_the_learned_law_as_the_exact_one(trained, agent):
-    """Along the edge: elsewhere policies of nearly the same mean have other tails."""
-    world, neutral = WORLDS[CLIFF](), trained(agent, CLIFF, "neutral")
+def test_at_the_cliff_actions_of_nearly_the_same_mean_have_the_same_law():
+    """So that the law of every pair is what one learns, whichever of them is followed."""
+    world = WORLDS[CLIFF]()
     exact = solve(world)
-    for column in range(4):
-        law = exact.laws[(column, 0), 0]
-        values = {
-            risk: neutral.values(world.number((column, 0)), risk)[0]
-            for risk in ("neutral", "cvar:0.1", "cvar:0.25", "wang:-0.75")
-        }
-        print(f"{agent}, column {column}:", {risk: f"{value:.2f}" for risk, value in values.items()})
-        assert law.mean() - law.value(CVaR(0.1)) > 2
-        for risk, value in values.items():
-            assert value == pytest.approx(law.value(parse_risk(risk)), abs=0.8), (column, risk)
+    for state, best in exact.policy.items():
+        for action in range(len(world.actions)):
+            law, other = exact.laws[state, best], exact.laws[state, action]
+            if law.mean() - other.mean() < TIE:
+                assert law.distance(other) < 1e-9, (state, action)
 
 
-def near(trained, agent, name):
-    world = WORLDS[name]()
-    found = distances(trained(agent, name, "neutral"), world, solve(world))
-    bound = BOUNDS[name.removeprefix("Quantail/").removesuffix("-v0")]
-    print(f"{agent} in {name}: 1-Wasserstein distance {np.mean(found):.3f}, at most {max(found):.3f}")
-    assert np.mean(found) < bound
-    assert (
-        trained(agent, name, "neutral").act(world.number(world.states[0]))
-        == solve(world).policy[world.states[0]]
+def assert_learned(agent):
+    """Every law of the cliff, and how it is valued under another measure than it was trained with."""
+    world = WORLDS[CLIFF]()
+    exact = solve(world)
+    rows = nearness(agent, world)
+    apart = np.array([row.distance for row in rows])
+    tail = np.abs([row.tail_error for row in rows])
+    near = np.array([row.near for row in rows])
+    assert len(rows) == 45
+    assert near.sum() == 20
+    print(
+        f"{agent.settings.agent}, seed {agent.settings.seed}: distance {apart.mean():.2f}, "
+        f"at most {apart.max():.2f}; CVaR(0.1) off by {tail.mean():.2f}, near {tail[near].max():.2f}"
     )
+    assert apart.mean() < BOUNDS["WindyCliff"]
+    assert apart.max() < MOST_APART
+    assert tail.mean() < TAIL_MEAN
+    assert tail[near].max() < TAIL_NEAR
+    for (state, action), law in exact.laws.items():
+        for risk, bound in VALUES.items():
+            value = agent.values(world.number(state), risk)[action]
+            assert value == pytest.approx(law.value(parse_risk(risk)), abs=bound), (state, action, risk)
 
 
-@pytest.mark.parametrize("name", WORLDS)
-def test_the_law_that_qr_dqn_learns_is_near_the_exact_one(trained, name):
-    near(trained, "qr-dqn", name)
+def assert_chooses(agent):
+    """Trained for the mean, it walks along the edge; asked for the tail, it starts above it."""
+    start = WORLDS[CLIFF]().number((0, 0))
+    assert "up" not in walk(agent)
+    assert len(walk(agent)) == 5
+    values = agent.values(start, CVaR(0.1))
+    assert values[1] > values[0] + 2
+    assert values[1] > values[2] + 2
+    assert walk(agent, CVaR(0.1))[0] == "up"
 
 
-def test_the_law_that_iqn_learns_is_near_the_exact_one(trained):
-    near(trained, "iqn", CLIFF)
+def test_iqn_learns_the_law_of_every_action_at_the_cliff(trained):
+    assert_learned(trained("iqn", CLIFF))
+
+
+def test_another_measure_at_run_time_changes_what_the_neutral_agent_does(trained):
+    assert_chooses(trained("iqn", CLIFF))
 
 
 @pytest.mark.slow
+@pytest.mark.parametrize(
+    ("agent", "seed"), [("iqn", 1), ("iqn", 2), ("iqn", 3), *(("qr-dqn", seed) for seed in range(4))]
+)
+def test_other_seeds_and_qr_dqn_learn_the_same(trained, agent, seed):
+    found = trained(agent, CLIFF, seed=seed)
+    assert_learned(found)
+    assert_chooses(found)
+
+
+def assert_careful(agent):
+    assert "up" in walk(agent)[:2]
+    assert walk(agent).count("up") == 1
+
+
+def test_the_careful_agent_walks_above_the_cliff(trained):
+    assert_careful(trained("qr-dqn", CLIFF, "cvar:0.1", steps=SHORT))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(3))
+@pytest.mark.parametrize("agent", ["iqn", "qr-dqn"])
+def test_in_every_seed_the_careful_agent_walks_above_the_cliff(trained, agent, seed):
+    assert_careful(trained(agent, CLIFF, "cvar:0.1", seed))
+
+
+def assert_near(agent, name, bound):
+    world = WORLDS[name]()
+    found = [row.distance for row in nearness(agent, world)]
+    print(f"{agent.settings.agent} in {name}: distance {np.mean(found):.3f}, at most {max(found):.3f}")
+    assert np.mean(found) < bound
+    assert agent.act(world.number(world.states[0])) == solve(world).policy[world.states[0]]
+
+
+@pytest.mark.parametrize(("name", "bound"), [(BANDIT, 0.3), (CHAIN, 0.6)])
+def test_a_short_run_of_qr_dqn_comes_near_the_exact_law(trained, name, bound):
+    assert_near(trained("qr-dqn", name, steps=SHORT), name, bound)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("agent", ["iqn", "qr-dqn"])
 @pytest.mark.parametrize("name", [name for name in WORLDS if name != CLIFF])
-def test_the_law_that_iqn_learns_is_near_the_exact_one_elsewhere_too(trained, name):
-    near(trained, "iqn", name)
+def test_the_law_that_is_learned_is_near_the_exact_one_elsewhere_too(trained, agent, name):
+    assert_near(trained(agent, name), name, BOUNDS[name.removeprefix("Quantail/").removesuffix("-v0")])
 
 
 def test_what_is_learned_here_is_found_true_by_playing(trained):
-    found = calibrate(trained("qr-dqn", "Quantail/Chain-v0", "neutral"), episodes=300, states=0)
+    found = calibrate(trained("qr-dqn", CHAIN, steps=SHORT), episodes=300, states=0)
     assert found.miscalibration < 0.1
     assert found.judgement().kind in ("true", "close")
 
 
 @pytest.mark.parametrize("risk", ["neutral", "cvar:0.1"])
 def test_the_bandit_s_choice_follows_the_measure(trained, risk):
-    world = WORLDS["Quantail/RiskyBandit-v0"]()
-    chosen = trained("qr-dqn", "Quantail/RiskyBandit-v0", risk).act(0)
+    world = WORLDS[BANDIT]()
+    chosen = trained("qr-dqn", BANDIT, risk, steps=SHORT).act(0)
     assert chosen == solve(world, parse_risk(risk)).policy[world.states[0]]

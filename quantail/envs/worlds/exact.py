@@ -2,10 +2,10 @@
 
 The notion of risk is the paper's: in every state the action with the best distorted value of the law of
 the return *from there on*, given that the same is done ever after. It is not the static risk of the
-whole episode's return, seen from its start: `static_value` measures that.
+whole episode's return, seen from its start: `static_best` finds that.
 """
 
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from dataclasses import dataclass
 from itertools import product
 
@@ -86,30 +86,24 @@ class Solution:
 
 def solve(world: World, risk: RiskMeasure | None = None, discount: float | None = None) -> Solution:
     """The policy that takes the best distorted value in every state, and its laws."""
-    measure = risk or Neutral()
-    policy: dict[State, int] = {}
-    laws: dict[tuple[State, int], ExactLaw] = {}
-    gamma = world.discount if discount is None else discount
-    for state in _backwards(world):
-        for action in range(len(world.actions)):
-            laws[state, action] = _law(world, state, action, policy, laws, gamma)
-        values = [laws[state, action].value(measure) for action in range(len(world.actions))]
-        policy[state] = int(np.argmax(values))
-    return Solution(policy, laws)
+    return _backwards(world, risk or Neutral(), {}, discount)
 
 
 def follow(world: World, policy: Mapping[State, int], discount: float | None = None) -> Solution:
     """The laws of a given policy."""
-    laws: dict[tuple[State, int], ExactLaw] = {}
-    gamma = world.discount if discount is None else discount
-    for state in _backwards(world):
-        for action in range(len(world.actions)):
-            laws[state, action] = _law(world, state, action, policy, laws, gamma)
-    return Solution(dict(policy), laws)
+    return _backwards(world, Neutral(), policy, discount)
+
+
+def one_deviation(world: World, policy: Mapping[State, int]) -> set[tuple[State, int]]:
+    """States and actions that an episode may come by in which the policy is left once at most."""
+    followed = _reached(world, policy, [world.states[0]])
+    pairs = {(state, action) for state in followed for action in range(len(world.actions))}
+    after = {o.state for pair in pairs for o in world.outcomes(*pair) if o.state is not None}
+    return pairs | {(state, policy[state]) for state in _reached(world, policy, sorted(after))}
 
 
 def static_best(
-    world: World, risk: RiskMeasure, discount: float = 1.0
+    world: World, risk: RiskMeasure, discount: float | None = None
 ) -> tuple[dict[State, int], float]:
     """Of all policies that look at the state alone, the best by the risk of the whole episode's return.
 
@@ -144,7 +138,36 @@ def _law(
     return ExactLaw.of(np.concatenate(returns), np.concatenate(chances))
 
 
-def _backwards(world: World) -> list[State]:
+def _backwards(
+    world: World, risk: RiskMeasure, given: Mapping[State, int], discount: float | None
+) -> Solution:
+    """Laws from the ends to the start; where no action is given, the best under the measure."""
+    gamma = world.discount if discount is None else discount
+    policy: dict[State, int] = dict(given)
+    laws: dict[tuple[State, int], ExactLaw] = {}
+    actions = range(len(world.actions))
+    for state in _from_the_ends(world):
+        for action in actions:
+            laws[state, action] = _law(world, state, action, policy, laws, gamma)
+        if state not in policy:
+            policy[state] = int(np.argmax([laws[state, action].value(risk) for action in actions]))
+    return Solution(policy, laws)
+
+
+def _reached(world: World, policy: Mapping[State, int], begin: Iterable[State]) -> set[State]:
+    """These states, and all that may be met from them by following the policy."""
+    seen: set[State] = set()
+    waiting = list(begin)
+    while waiting:
+        state = waiting.pop()
+        if state not in seen:
+            seen.add(state)
+            outcomes = world.outcomes(state, policy[state])
+            waiting += [outcome.state for outcome in outcomes if outcome.state is not None]
+    return seen
+
+
+def _from_the_ends(world: World) -> list[State]:
     """The states, each after all that may follow it."""
     ordered: list[State] = []
     seen: set[State] = set()

@@ -3,11 +3,11 @@
 from collections.abc import Sequence
 from typing import ClassVar
 
-import gymnasium as gym
 import numpy as np
 from numpy.typing import NDArray
 
 from quantail.envs.worlds.tabular import Outcome, State, World
+from quantail.registration import world_id
 
 Picture = NDArray[np.uint8]
 GROUND, GRASS, CLIFF, GOAL, WALKER = (
@@ -20,6 +20,7 @@ class RiskyBandit(World):
     """One choice: what is sure, what is good on average, or what is rarely very good."""
 
     about = "one choice among a sure return, a better one with a rare loss, and a lottery"
+    legend = "nothing moves: one decision, then it is over"
     actions: ClassVar[Sequence[str]] = ("sure", "risky", "lottery")
 
     def all_states(self) -> list[State]:
@@ -40,10 +41,12 @@ class WindyCliff(World):
     """A walk to the other side: along the cliff it is short, and the wind may blow one over the edge.
 
     The walker is in a row above the edge, row 0 the nearest. Going on takes one step and one column;
-    going up takes a step and no column; going down takes one of each. In row 0 every step risks a fall.
+    going up takes a step and no column; going down takes one of each. Every step that ends in row 0
+    risks a fall, but the one that arrives.
     """
 
     about = "along the edge it is short and a fall is rare; above it is longer and safe"
+    legend = "blue: the walker; yellow: the goal; red: the cliff"
     actions: ClassVar[Sequence[str]] = ("on", "up", "down")
     columns, rows = 6, 3
     wind, fall, step_cost = 0.05, -6.0, -1.0
@@ -79,6 +82,7 @@ class Chain(World):
     """Five steps; at each a steady wage, or a gamble that pays a little more on average."""
 
     about = "five times a steady wage or a gamble that pays a little more on average"
+    legend = "blue: the step it is at; yellow: the end"
     actions: ClassVar[Sequence[str]] = ("steady", "gamble")
     length = 5
 
@@ -105,6 +109,7 @@ class Stopping(World):
     """
 
     about = "a price goes up or down each day: sell now, or wait"
+    legend = "blue: the price, higher is more; red: the strike; a column is a day"
     actions: ClassVar[Sequence[str]] = ("wait", "sell")
     days, start, strike, up, drift = 6, 4.0, 2.0, 1.0, 0.53
 
@@ -140,18 +145,8 @@ class Stopping(World):
 
 
 WORLDS: dict[str, type[World]] = {
-    "Quantail/RiskyBandit-v0": RiskyBandit,
-    "Quantail/WindyCliff-v0": WindyCliff,
-    "Quantail/Chain-v0": Chain,
-    "Quantail/Stopping-v0": Stopping,
+    world_id(world.__name__): world for world in (RiskyBandit, WindyCliff, Chain, Stopping)
 }
-
-
-def register() -> None:
-    """Make the worlds' ids known to Gymnasium."""
-    for name, world in WORLDS.items():
-        if name not in gym.registry:
-            gym.register(name, entry_point=f"{world.__module__}:{world.__name__}")
 
 
 def _cells(rows: Sequence[Sequence[tuple[int, int, int]]]) -> Picture:

@@ -9,6 +9,8 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from quantail.errors import QuantailError
+
 State = tuple[int, ...]
 
 
@@ -29,6 +31,7 @@ class World(gym.Env[int, int]):
     """
 
     about: ClassVar[str]
+    legend: ClassVar[str]  # of the picture
     actions: ClassVar[Sequence[str]]
     discount: ClassVar[float] = 0.99  # of the laws, and of agents that are to learn them
     metadata = {"render_modes": ["rgb_array"], "render_fps": 4}  # noqa: RUF012
@@ -61,11 +64,22 @@ class World(gym.Env[int, int]):
     ) -> tuple[int, dict[str, Any]]:
         """Begin an episode, in the state `options["state"]` if given."""
         super().reset(seed=seed)
-        self.state = (options or {}).get("state", self.states[0])
+        asked = (options or {}).get("state", self.states[0])
+        if not isinstance(asked, tuple) or asked not in self.states:
+            first, last = self.states[0], self.states[-1]
+            raise QuantailError(
+                f"state takes one of the world's {len(self.states)} states, from {first} to {last}"
+                f", not {asked!r}."
+            )
+        self.state = asked
         return self.number(self.state), {}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        assert self.state is not None, "the episode is over"
+        if self.state is None:
+            raise QuantailError("the episode is over: reset the world before its next step.")
+        if not self.action_space.contains(action):
+            known = ", ".join(f"{number} ({name})" for number, name in enumerate(self.actions))
+            raise QuantailError(f"action takes one of {known}, not {action!r}.")
         possible = self.outcomes(self.state, int(action))
         chances = np.cumsum([outcome.chance for outcome in possible])
         index = int(np.searchsorted(chances, self.np_random.random() * chances[-1], side="right"))

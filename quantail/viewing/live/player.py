@@ -10,7 +10,7 @@ from quantail.envs import EnvSource
 from quantail.envs.learned import as_learned
 from quantail.envs.names import action_names
 from quantail.risk import RiskMeasure
-from quantail.viewing.moments import picture_of, with_pictures
+from quantail.viewing.pictures import picture_of, with_pictures
 from quantail.viewing.scenes import Scene, look
 
 Array = NDArray[np.float64]

@@ -5,7 +5,6 @@ import io
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 from PIL import Image
 
@@ -14,7 +13,7 @@ from quantail.risk import MEASURES, RiskMeasure
 from quantail.viewing.live.knobs import OWN, measures, turned
 from quantail.viewing.live.player import Player
 from quantail.viewing.live.shelf import Shelf
-from quantail.viewing.scenes import TAUS, densities
+from quantail.viewing.scenes import TAUS, densities, level_weights
 
 SPEEDS = (1, 2, 4, 8, 15, 30, 60)  # decisions a second
 STRIP = 240  # newest steps in the strip
@@ -212,12 +211,6 @@ def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
     else:
         shown["law"] = _plain(scene.law.T)
     return shown
-
-
-def level_weights(risk: RiskMeasure) -> NDArray[np.float64]:
-    """How much each of TAUS counts under a measure: 1 throughout for the mean."""
-    edges = torch.linspace(0, 1, len(TAUS) + 1, dtype=torch.float64)
-    return np.diff(risk.inverse(edges).numpy()) * len(TAUS)
 
 
 def _address(picture: NDArray[np.uint8] | None) -> str | None:

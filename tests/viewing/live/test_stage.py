@@ -11,8 +11,8 @@ from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
 from quantail.viewing.live.knobs import KNOBS, OWN, turned
 from quantail.viewing.live.player import FORGOTTEN, Player, Trace
 from quantail.viewing.live.shelf import Shelf
-from quantail.viewing.live.stage import SPEEDS, Stage, _plain, level_weights
-from quantail.viewing.scenes import TAUS, densities
+from quantail.viewing.live.stage import SPEEDS, Stage, _plain
+from quantail.viewing.scenes import TAUS, densities, level_weights
 
 
 @pytest.fixture
