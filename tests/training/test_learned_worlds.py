@@ -11,6 +11,7 @@ import pytest
 
 import quantail
 from quantail.envs.worlds import WORLDS, solve
+from quantail.envs.worlds.exact import follow
 from quantail.evaluation.calibration import calibrate
 from quantail.evaluation.known_laws import nearness
 from quantail.risk import CVaR, parse_risk
@@ -124,20 +125,29 @@ def test_other_seeds_and_qr_dqn_learn_the_same(trained, agent, seed):
     assert_chooses(found)
 
 
-def assert_careful(agent):
-    assert "up" in walk(agent)[:2]
-    assert walk(agent).count("up") == 1
+def assert_careful(agent, most):
+    """What it does is worth nearly the best CVaR(0.1), −5.9, and so is above the edge, where it is −9.1."""
+    world = WORLDS[CLIFF]()
+    policy = {state: agent.act(world.number(state)) for state in world.states}
+    worth, best = (
+        solution.law((0, 0)).value(CVaR(0.1))
+        for solution in (follow(world, policy), solve(world, CVaR(0.1)))
+    )
+    print(f"{agent.settings.agent}, seed {agent.settings.seed}: {walk(agent)}, worth {worth:.2f}")
+    assert walk(agent)[0] == "up"
+    assert worth > best - most
 
 
 def test_the_careful_agent_walks_above_the_cliff(trained):
-    assert_careful(trained("qr-dqn", CLIFF, "cvar:0.1", steps=SHORT))
+    """A short run may take a step too many, at 0.94."""
+    assert_careful(trained("qr-dqn", CLIFF, "cvar:0.1", steps=SHORT), most=1.5)
 
 
 @pytest.mark.slow
 @pytest.mark.parametrize("seed", range(3))
 @pytest.mark.parametrize("agent", ["iqn", "qr-dqn"])
 def test_in_every_seed_the_careful_agent_walks_above_the_cliff(trained, agent, seed):
-    assert_careful(trained(agent, CLIFF, "cvar:0.1", seed))
+    assert_careful(trained(agent, CLIFF, "cvar:0.1", seed), most=0.1)
 
 
 def assert_near(agent, name, bound):
