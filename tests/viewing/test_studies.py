@@ -103,6 +103,65 @@ def test_atari57_shows_mean_and_median_of_human_normalised_scores(tmp_path):
     np.testing.assert_allclose(ends, [150, 100])
 
 
+def of_a_person(shares):
+    """Scores that rise to these shares of a person's, by game."""
+
+    def score(job, progress):
+        base = baselines()[game_of(job.env)]
+        return base.random + shares[job.env] * progress * (base.human - base.random)
+
+    return score
+
+
+FOUR = {"ALE/Atlantis-v5": 60.0, "ALE/Pong-v5": 1.0, "ALE/Breakout-v5": 1.0, "ALE/Qbert-v5": 1.0}
+
+
+def four_games(path, there):
+    study = changed(read_study("atari57"), games=list(FOUR), agents=["iqn"], seeds=2)
+    return figure_of(fake_results(path / "study", study, of_a_person(FOUR), there=there))
+
+
+def thick_and_thin(axes):
+    return [[one for one in axes.lines if one.get_linewidth() == wide] for wide in (1.8, 0.6)]
+
+
+def test_the_thick_line_rests_on_seeds_with_every_game_alone(tmp_path):
+    figure = four_games(tmp_path, lambda job: job.seed == 0 or "Atlantis" in job.env)
+    (thick,), thin = thick_and_thin(figure.axes[0])
+    assert thick.get_ydata()[-1] == pytest.approx(1575)
+    np.testing.assert_allclose([line.get_ydata()[-1] for line in thin], [1575, 6000])
+    said = words(figure)
+    assert "iqn (1 of 2 seeds whole, thin: 1 of 4 games)" in said
+    assert "mean over 1 to 4 of 4 games" in said
+
+
+def test_a_game_under_way_cuts_no_curve(tmp_path):
+    def there(job):
+        return 0.5 if job.seed and "Pong" in job.env else 1.0
+
+    figure = four_games(tmp_path, there)
+    (thick,), thin = thick_and_thin(figure.axes[0])
+    assert [len(line.get_xdata()) for line in (thick, *thin)] == [20, 20, 20]
+    assert thick.get_ydata()[-1] == pytest.approx(1575)
+    assert thin[1].get_ydata()[-1] == pytest.approx(6200 / 3)
+    assert "iqn (1 of 2 seeds whole, thin: 3 of 4 games)" in words(figure)
+
+
+def test_without_a_whole_seed_there_is_no_thick_line_and_the_title_counts(tmp_path):
+    figure = four_games(tmp_path, lambda job: "Pong" in job.env or "Qbert" in job.env)
+    (thick,), thin = thick_and_thin(figure.axes[0])
+    assert (len(thick.get_xdata()), len(thin)) == (0, 2)
+    assert "iqn (0 of 2 seeds whole, thin: 2 of 4 games)" in words(figure)
+    assert "median over 2 of 4 games" in words(figure)
+
+
+def test_a_seed_under_way_does_not_cut_the_mean_of_those_done(tmp_path):
+    study = changed(read_study("risk", small=True), measures=["neutral"])
+    folder = fake_results(tmp_path / "s", study, rising, there=lambda job: 0.5 if job.seed else 1)
+    thick = [line for line in figure_of(folder).axes[0].lines if line.get_linewidth() == 1.8]
+    assert len(thick[0].get_xdata()) == 20
+
+
 def test_distortions_keep_their_mass_and_move_their_mean_as_the_measure_does():
     measures = [Neutral(), Wang(-0.75), Wang(0.75), CVaR(0.1), Norm(3)]
     figure = distortions(measures)
