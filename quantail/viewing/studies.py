@@ -283,7 +283,7 @@ def _at_common_steps(lines: Sequence[tuple[Array, Array]]) -> tuple[Array, Array
 
 
 def aggregate(results: Results) -> Figure:
-    """Mean and median over games, normalised; seeds are thin lines, the mean of whole ones a thick one."""
+    """Mean and median over games, normalised; seeds are thin lines, the mean of whole ones thick."""
     scale, games = scale_of(results), len(results.study.games)
     figure = new_figure(8.6, 3.6)
     panels = figure.subplots(1, 2)
@@ -327,7 +327,7 @@ class SeedLine:
 def _seed_line(
     results: Results, scale: Scale, config: Config, seed: int, over: Callable[..., Any]
 ) -> SeedLine | None:
-    """Over the games that are done, so that one under way cuts nothing; before that, over those begun."""
+    """Over the games that are done, so that none under way cuts it; before that, over those begun."""
     begun = [
         one
         for env in results.study.games

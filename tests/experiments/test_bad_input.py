@@ -79,6 +79,7 @@ def test_a_folder_of_another_study_or_of_something_else_is_refused(tiny, unbroke
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(QuantailError, match="is not a study"):
         run_study(study, tmp_path)
+    assert not (tmp_path / ".lock").exists()
 
 
 def test_more_jobs_than_the_machine_has_cores_are_refused(tiny, tmp_path):

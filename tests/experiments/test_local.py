@@ -136,7 +136,7 @@ def test_more_seeds_continue_a_study_and_leave_what_is_there(tiny, unbroken, tmp
     assert run_study(read_study(tiny), out).total == 4  # seeds are never taken away
 
 
-def test_two_processes_cannot_run_one_study(tiny, unbroken):
+def test_two_processes_cannot_run_one_study_nor_change_it(tiny, unbroken):
     code = (
         "import sys; from quantail.experiments.folder import StudyFolder\n"
         "with StudyFolder(sys.argv[1]).held(): print('held', flush=True); sys.stdin.read()"
@@ -147,5 +147,9 @@ def test_two_processes_cannot_run_one_study(tiny, unbroken):
         begin = time.monotonic()
         with pytest.raises(Exception, match=f"is being run by process {other.pid}"):
             run_study(None, unbroken)
+        before = (unbroken / "study.json").read_bytes()
+        with pytest.raises(Exception, match=f"is being run by process {other.pid}"):
+            run_study(changed(read_study(tiny), seeds=3), unbroken)
+        assert (unbroken / "study.json").read_bytes() == before
         assert time.monotonic() - begin < 30
         other.stdin.close()
