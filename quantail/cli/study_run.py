@@ -168,7 +168,11 @@ def _told_and_wanted(
     if arguments.yes or not expected.long or not sys.stdin.isatty():
         return True
     console.print("This takes long. Start it? [y/N] ", end="")
-    return input().strip().lower() in ("y", "yes")
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except EOFError:  # Ctrl-D
+        console.print()
+        return False
 
 
 def _end(console: Console, outcome: Outcome) -> None:
