@@ -52,7 +52,8 @@ def draw_study(path: str | Path) -> list[Path]:
         for name, draw in drawn.items():
             save_figure(draw(), folder.figures / name)
             written += [folder.figures / f"{name}.png", folder.figures / f"{name}.svg"]
-    for name, text in (("summary", sheet_csv(sheets(results)[0])), ("scores", scores_csv(results))):
+    tables = {name: sheet_csv(sheet) for name, sheet in sheets(results).items()}
+    for name, text in {**tables, "scores": scores_csv(results)}.items():
         write_text(folder.figures / f"{name}.csv", text)
         written.append(folder.figures / f"{name}.csv")
     return written

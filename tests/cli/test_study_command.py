@@ -33,6 +33,15 @@ def test_every_study_command_explains_itself(name, capsys):
     assert f"usage: quantail study {name}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", [*shipped(), "grid"])
+def test_flags_for_an_axis_are_offered_where_there_is_one(name, capsys):
+    with pytest.raises(SystemExit):
+        command("study", name, "--help")
+    said = capsys.readouterr().out
+    assert ("--measures" in said) == (name in ("risk", "grid"))
+    assert ("--agents" in said) == (name in ("atari57", "grid"))
+
+
 def test_mistakes_get_one_sentence(capsys, tmp_path):
     for words, said in (
         (("study", "sampels"), "unknown study 'sampels'"),
@@ -42,6 +51,7 @@ def test_mistakes_get_one_sentence(capsys, tmp_path):
         (("study", "samples", "--small", "--set", "batch_size"), "--set takes NAME=VALUE"),
         (("study", "samples", "--small", "--set", "batchsize=3"), "unknown setting 'batchsize'"),
         (("study", "samples", "--small", "--steps", "100"), "steps 100 end before learning begins"),
+        (("study", "risk", "--agents", "dqn"), "--agents needs an axis agent"),
         (("study", "samples", "--set", "online_samples=7"), "online_samples is set by the axis"),
         (("study", "samples", "--set", "threads=0"), "a study's threads take 1 or more"),
         (("study", "risk", "--small", "--gpus", "-1"), "gpus takes a number above 0"),
