@@ -63,7 +63,10 @@ def sheet_csv(sheet: Sheet) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(sheet.columns)
-    writer.writerows(sheet.rows)
+    first = ""
+    for row in sheet.rows:
+        first = row[0] or first  # for people, only the first row of a group has its name
+        writer.writerow([first, *row[1:]])
     return text.getvalue()
 
 

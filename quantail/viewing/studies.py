@@ -11,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
 
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.results import Array, Results, Trace, read_results
@@ -73,9 +74,20 @@ def heatmap(results: Results) -> Figure:
         (panels[1], late(results), f"last {window:.0%} of training"),
     ):
         _heat(figure, axes, results, scale, measure, rows, columns)
-        axes.set_title(when)
+        axes.set_title("\n".join([when, *_lacking(results, scale, measure)]))
     _titled(figure, results, f"{scale.name}; {_spoken(results)}")
     return figure
+
+
+def _lacking(results: Results, scale: Scale, measure: Measure) -> list[str]:
+    """The references that the colour bar has not, or not from all runs; nothing where it has all."""
+    told = []
+    for one in results.configs:
+        if one.reference and not (found := score(results, scale, one, measure)).whole:
+            absent = "not yet" if results.partial else "none"
+            there = f"{found.runs} of {found.planned} runs" if found.runs else absent
+            told.append(f"{one.label.upper()}: {there}")
+    return [", ".join(told)] if told else []
 
 
 def _heat(
@@ -119,7 +131,8 @@ def _heat(
     axes.set_ylabel(_axis_label(rows))
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    bar = figure.colorbar(image, ax=axes, pad=0.03, aspect=14)
+    ticks = FuncFormatter(lambda value, _: f"{value:g}%" if scale.percent else f"{value:g}")
+    bar = figure.colorbar(image, ax=axes, pad=0.03, aspect=14, format=ticks)
     bar.outline.set_visible(False)
     bar.ax.yaxis.set_ticks_position("left")
     bar.ax.tick_params(labelsize=7, length=2)
@@ -372,7 +385,7 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
     wide = min(4, len(measures))
     tall = -(-len(measures) // wide)
     figure = new_figure(2.3 * wide, 1.9 * tall + 0.7)
-    panels = figure.subplots(tall, wide, sharex=True, sharey=True, squeeze=False)
+    panels = figure.subplots(tall, wide, sharex=True, squeeze=False)
     returns, base, levels = _example()
     below = [measure.inverse(torch.from_numpy(levels)).numpy() for measure in measures]
     densities = [np.gradient(one, returns) for one in below]
@@ -386,7 +399,8 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
         axes.set_title(f"{measure}: mean {mean:.1f}")
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        axes.set_ylim(0, 1.05 * max(float(one.max()) for one in densities))
+        # A height of its own: a sharp measure, as CVaR(0.1), would flatten all others.
+        axes.set_ylim(0, 1.05 * max(float(density.max()), float(base.max())))
         if index + wide >= len(measures):
             axes.set_xlabel("return")
             axes.tick_params(labelbottom=True)
@@ -394,7 +408,8 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
         panels[index // wide, index % wide].set_axis_off()
     figure.suptitle(
         "What a risk measure makes of one distribution of returns\n"
-        "grey: the distribution itself; line: as the measure samples it, dashed: its mean",
+        "grey: the distribution itself, the same everywhere, though heights differ by panel\n"
+        "line: as the measure samples it, dashed: its mean",
         fontsize=9,
         ha="left",
         x=0.02,
