@@ -31,7 +31,7 @@ def run_named(name: str, words: list[str]) -> int:
         "--small a short version on MinAtar that takes less than half an hour on two cores.",
     )
     parser.add_argument("--small", action="store_true", help="the short version, on MinAtar")
-    add_changes(parser)
+    add_changes(parser, about)
     add_engine(parser)
     arguments = parser.parse(words)
     return start(read_study(name, small=arguments.small), arguments)
@@ -54,20 +54,19 @@ def run_grid(words: list[str]) -> int:
     return start(read_study(arguments.file, small=arguments.small), arguments)
 
 
-def add_changes(parser: Parser) -> None:
-    """What of a study can be changed by a flag."""
+def add_changes(parser: Parser, study: Study | None = None) -> None:
+    """What of a study can be changed by a flag; one that this study has no axis for is not offered."""
+    there = None if study is None else [axis.name for axis in study.grid]
     group = parser.add_argument_group("the study")
     group.add_argument(
         "--games", nargs="+", default=[], metavar="ENV", help="other games, as ids or names"
     )
     group.add_argument("--steps", metavar="N", help="length of each run, in steps of the agent")
     group.add_argument("--seeds", metavar="K", help="seeds 0 to K−1 for each combination")
-    group.add_argument(
-        "--measures", nargs="+", default=[], metavar="RISK", help="other places on the axis risk"
-    )
-    group.add_argument(
-        "--agents", nargs="+", default=[], metavar="AGENT", help="other places on the axis agent"
-    )
+    for flag, axis in (("--measures", "risk"), ("--agents", "agent")):
+        words = f"other places on the axis {axis}" + (", if the file has one" if there is None else "")
+        told = words if there is None or axis in there else argparse.SUPPRESS  # a sentence tells why not
+        group.add_argument(flag, nargs="+", default=[], metavar=axis.upper(), help=told)
     group.add_argument(
         "--set",
         nargs="+",
@@ -143,7 +142,7 @@ def show(folder: StudyFolder) -> None:
     from quantail.viewing.studies import draw_study
 
     results = read_results(folder.path)
-    for sheet in sheets(results):
+    for sheet in sheets(results).values():
         print_sheet(sheet)
     if results.traces:
         draw_study(folder.path)
@@ -168,7 +167,11 @@ def _told_and_wanted(
     if arguments.yes or not expected.long or not sys.stdin.isatty():
         return True
     console.print("This takes long. Start it? [y/N] ", end="")
-    return input().strip().lower() in ("y", "yes")
+    try:
+        return input().strip().lower() in ("y", "yes")
+    except EOFError:  # Ctrl-D
+        console.print()
+        return False
 
 
 def _end(console: Console, outcome: Outcome) -> None:

@@ -11,13 +11,14 @@ from pathlib import Path
 
 import torch
 
+from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.study import Job
 from quantail.observations import ObservationSpec
 from quantail.replay import PrioritizedSampler, ReplayStore
 from quantail.replay.memory import human_bytes
 from quantail.training.progress import counted
-from quantail.training.train import prepare
+from quantail.training.train import pick_device, prepare
 
 MEASURING = 8.0  # seconds at most for all combinations together
 EACH = 0.5  # seconds at most for one
@@ -33,6 +34,7 @@ class Cost:
     evaluation_step: float  # seconds, acting alone
     bytes: int  # of the replay
     measured: bool  # now, or told by runs that are there
+    instead_of: str = ""  # the device that is not here, where it was measured on the CPU
 
 
 @dataclass(frozen=True)
@@ -82,6 +84,8 @@ def estimate(folder: StudyFolder, jobs: Sequence[Job], at_once: int) -> Estimate
     source = "from a short measurement here"
     if measured < len(costs):
         source = "from the runs that are there" + (" and a short measurement here" * bool(measured))
+    if absent := sorted({cost.instead_of for cost in costs.values()} - {""}):
+        source += f", on the CPU, as {' and '.join(absent)} is not on this machine"
     unit = 1 if sys.platform == "darwin" else 1024
     process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     runs = min(at_once, len(jobs))
@@ -129,7 +133,9 @@ def _measured(job: Job, seconds: float) -> Cost:
     threads = torch.get_num_threads()
     start = max(START, 2 * job.settings.n_step * job.settings.envs)
     few = {"learn_start": start, "replay_capacity": 64 * start, "steps": 1_000_000_000}
-    changes = {**job.changes, **few, "tensorboard": False, "wandb": ""}
+    absent = "" if _is_here(job.settings.device) else job.settings.device
+    device = {"device": "cpu"} if absent else {}
+    changes = {**job.changes, **few, **device, "tensorboard": False, "wandb": ""}
     with tempfile.TemporaryDirectory() as place:
         trainer = prepare(job.env, preset=job.preset, out=Path(place) / "run", **changes)
         with closing(trainer):
@@ -144,7 +150,16 @@ def _measured(job: Job, seconds: float) -> Cost:
             acting = sum(trainer.clock.seconds[one] - before[one] for one in ("acting", "environment"))
             size = _bytes(job, trainer.info.observation)
     torch.set_num_threads(threads)
-    return Cost(spent / steps, acting / steps, size, measured=True)
+    return Cost(spent / steps, acting / steps, size, measured=True, instead_of=absent)
+
+
+def _is_here(device: str) -> bool:
+    """Whether this machine has it: the head of a cluster may have no GPU."""
+    try:
+        pick_device(device)
+    except QuantailError:
+        return False
+    return True
 
 
 def _bytes(job: Job, observation: ObservationSpec) -> int:

@@ -45,11 +45,8 @@ class StudyFolder:
         self.results = self.path / "results.csv"
 
     def open(self, study: Study) -> Study:
-        """Make the folder, or go on with the same study in it; seeds are added, never taken away."""
-        if self.path.exists() and not (self.path / "study.json").exists() and any(self.path.iterdir()):
-            raise QuantailError(
-                f"{self.path} is not a study: it has files but no study.json. Name another with --out."
-            )
+        """Begin the study here, or go on with the same one; seeds are added, never taken away."""
+        self.make()
         if (self.path / "study.json").exists():
             there = self.read()
             if there.hash != study.hash and self._has_results():
@@ -57,14 +54,26 @@ class StudyFolder:
                     f"{self.path} holds another study, {_difference(there, study)}: "
                     "name another folder with --out."
                 )
-            if there.hash == study.hash and _seeds(there) >= _seeds(study):
-                return there
+            if there.hash == study.hash:
+                both = study.with_seeds_of(there)
+                if _seeds(both) == _seeds(there):
+                    return there
+                study = both
         for folder in (self.runs, self.failures, self.logs):
             folder.mkdir(parents=True, exist_ok=True)
         content = {"schema": SCHEMA, "hash": study.hash, "study": study.to_dict()}
         write_json(self.path / "study.json", content)
         self.__dict__.pop("jobs", None)
         return study
+
+    def make(self) -> None:
+        """The folder itself, where nothing else is in it."""
+        there = {one.name for one in self.path.iterdir()} if self.path.exists() else set()
+        if there - {".lock"} and "study.json" not in there:
+            raise QuantailError(
+                f"{self.path} is not a study: it has files but no study.json. Name another with --out."
+            )
+        self.path.mkdir(parents=True, exist_ok=True)
 
     def _has_results(self) -> bool:
         return self.results.exists() or (self.runs.exists() and any(self.runs.iterdir()))
@@ -145,8 +154,9 @@ class StudyFolder:
         return [self.state(name) for name in self.jobs]
 
 
-def _seeds(study: Study) -> int:
-    return sum(one.seeds for one in study.configs())
+def _seeds(study: Study) -> list[int]:
+    """Of every combination."""
+    return [one.seeds for one in study.configs()]
 
 
 def _last_told(timing: Path) -> tuple[int, float]:

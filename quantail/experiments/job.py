@@ -46,8 +46,13 @@ def run_job(path: str | Path, name: str) -> str:
         if folder.is_done(name):
             return "done"
         _train(folder, name, ending)
-    except (KeyboardInterrupt, SystemExit):
+    except KeyboardInterrupt:
         return "stopped"
+    except SystemExit as error:
+        if ending.stopped or hasattr(error, "ray_terminate_msg"):  # by a signal, here or through Ray
+            return "stopped"
+        traceback.print_exc()
+        return _failed(folder, name, f"something in it ended its process: SystemExit: {error.code}")
     except QuantailError as error:
         return _failed(folder, name, str(error))
     except Exception as error:

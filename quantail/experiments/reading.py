@@ -1,6 +1,7 @@
 """Studies from TOML files: the four of the paper, and a user's own."""
 
 import dataclasses
+import itertools
 import tomllib
 from collections.abc import Mapping, Sequence
 from pathlib import Path
@@ -10,6 +11,7 @@ import gymnasium as gym
 
 from quantail.envs.make import kind_of
 from quantail.errors import QuantailError, did_you_mean
+from quantail.experiments.results import FIRST, SCORES, THEN
 from quantail.experiments.study import Axis, Study, Variant, value_name
 from quantail.recipes import PRESETS
 from quantail.settings import coerce
@@ -37,6 +39,10 @@ KEYS = (
     "small",
 )
 NOT_ON_AN_AXIS = {"seed": "seeds", "steps": "steps", "engine": "--engine"}
+COLUMNS = {*FIRST, *THEN, *SCORES} - {
+    "agent",
+    "risk",
+}  # of results.csv, that no axis can have as its name
 
 
 def shipped() -> dict[str, Path]:
@@ -75,10 +81,14 @@ def changed(
     settings: Mapping[str, Any] | None = None,
 ) -> Study:
     """The study on other games, with another budget, or with other places on its axes."""
-    fixed = dict(study.settings)
     budget = {} if steps is None else {"steps": steps}
-    fixed |= _settings({**(settings or {}), **budget})
-    study = dataclasses.replace(study, settings=fixed)
+    own = _settings({**(settings or {}), **budget})
+    for axis in study.grid:
+        if name := next((one for one in own if one in _set_by(axis)), None):
+            raise QuantailError(
+                f"study {study.name}: {name} is set by the axis {axis.name}, not for every run."
+            )
+    study = dataclasses.replace(study, settings={**study.settings, **own})
     if games:
         study = dataclasses.replace(study, games=_games([_full(one, study) for one in games]))
     if seeds is not None:
@@ -92,13 +102,13 @@ def changed(
 def _study(content: dict[str, Any], stem: str, small: bool) -> Study:
     for name in content:
         _known(name, KEYS, "key")
-    over = content.pop("small", None)
+    over = _table(content, "small")
     if small:
-        if over is None:
+        if "small" not in content:
             raise QuantailError("it has no small version: --small takes a table [small] in its file.")
         for name in over:
             _known(name, KEYS[:-1], "key of [small]")
-        settings = {**content.get("settings", {}), **over.get("settings", {})}
+        settings = {**_table(content, "settings"), **_table(over, "settings")}
         content = {**content, **over, "settings": settings}
         content["name"] = f"{content.get('name', stem)}-small" if "name" not in over else over["name"]
     figure = str(content.get("figure", "curves"))
@@ -113,6 +123,13 @@ def _study(content: dict[str, Any], stem: str, small: bool) -> Study:
     references = tuple(_variant(name, one) for name, one in _table(content, "references").items())
     if not grid and not references:
         raise QuantailError("the grid is empty: give [grid] an axis, such as kappa = [0.5, 1.0].")
+    for one, other in itertools.combinations(grid, 2):
+        if both := sorted(_set_by(one) & _set_by(other)):
+            raise QuantailError(f"the axes {one.name} and {other.name} both set {both[0]}.")
+    if figure == "violins" and not grid:
+        raise QuantailError(
+            "figure violins takes a grid of one axis or more, and there are references alone."
+        )
     if figure == "heatmap" and len(grid) != 2:
         raise QuantailError(f"figure heatmap takes a grid of two axes, and this one has {len(grid)}.")
     window = content.get("window", 0.1)
@@ -147,12 +164,14 @@ def _study(content: dict[str, Any], stem: str, small: bool) -> Study:
 
 def _axis(name: str, places: Any) -> Axis:
     """A list of values of the setting with the axis's name, or a table of named variants."""
+    if name in COLUMNS - NOT_ON_AN_AXIS.keys() or (name in COLUMNS and isinstance(places, dict)):
+        raise QuantailError(f"an axis cannot be called {name}: results.csv has a column of that name.")
     if isinstance(places, dict):
         variants = tuple(_variant(place, settings) for place, settings in places.items())
     elif isinstance(places, list):
         if name in NOT_ON_AN_AXIS:
             raise QuantailError(f"{name} is no axis: the study's own {NOT_ON_AN_AXIS[name]} sets it.")
-        values = [_plain(coerce(name, value)) for value in places]
+        values = [_value(name, value) for value in places]
         variants = tuple(Variant(value_name(value), {name: value}) for value in values)
     else:
         raise QuantailError(f"axis {name} takes a list of values or a table of variants: {places!r}.")
@@ -182,12 +201,20 @@ def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
         raise QuantailError(
             "engine is no setting here: the study's engine plays each run in one process."
         )
-    return {name: _plain(coerce(name, value)) for name, value in values.items()}
+    return {name: _value(name, value) for name, value in values.items()}
 
 
-def _plain(value: Any) -> Any:
-    """As JSON has it."""
-    return list(value) if isinstance(value, tuple) else value
+def _value(name: str, value: Any) -> Any:
+    """A setting's value as JSON has it."""
+    found = coerce(name, value)
+    if name == "threads" and found < 1:
+        raise QuantailError("a study's threads take 1 or more: each run has its own share of the cores.")
+    return list(found) if isinstance(found, tuple) else found
+
+
+def _set_by(axis: Axis) -> set[str]:
+    """Every setting that some place on an axis sets."""
+    return {name for one in axis.variants for name in one.settings}
 
 
 def _table(content: Mapping[str, Any], name: str) -> dict[str, Any]:

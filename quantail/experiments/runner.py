@@ -60,19 +60,21 @@ def run_study(
     folder = StudyFolder(out)
     (study or folder.read()).check()  # before a file is written
     if study is not None:
-        folder.open(study)
-    everything = sorted(folder.jobs.values(), key=lambda job: job.seed)  # a whole grid before more seeds
-    one = everything[0].settings
+        folder.make()
     view = view or View()
     with folder.held():
+        if study is not None:
+            folder.open(study)  # held: another process may be running what is in it
+        # A whole grid before more seeds.
+        everything = sorted(folder.jobs.values(), key=lambda job: job.seed)
         left = [job for job in everything if not folder.is_done(job.name)]
         if not left:
             write_results(folder)
             return Outcome(folder, len(everything), len(everything), {}, "")
         where = make_engine(
             engine,
-            threads=one.threads,
-            gpus=gpus if one.device == "cuda" else 0.0,
+            threads=max(job.settings.threads for job in everything),
+            gpus=gpus if any(job.settings.device == "cuda" for job in everything) else 0.0,
             jobs=jobs,
             address=address,
         )

@@ -21,6 +21,11 @@ class Scale:
     one: dict[str, float]
     percent: bool
 
+    @property
+    def short(self) -> str:
+        """Its name without what its ends are."""
+        return self.name.partition(":")[0]
+
     def of(self, env: str, value: Array) -> Array:
         """Raw returns on this scale."""
         return (value - self.zero[env]) / (self.one[env] - self.zero[env]) * (100 if self.percent else 1)

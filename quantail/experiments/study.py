@@ -4,8 +4,8 @@ import hashlib
 import itertools
 import json
 import re
-from collections.abc import Iterator, Mapping
-from dataclasses import dataclass, field
+from collections.abc import Iterator, Mapping, Sequence
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quantail.envs import default_preset, make
@@ -132,6 +132,32 @@ class Study:
                 seeded = settings.with_changes({"seed": seed})
                 jobs[name] = Job(name, env, preset, config, seed, {**changes, "seed": seed}, seeded)
         return tuple(jobs.values())
+
+    def with_seeds_of(self, other: "Study") -> "Study":
+        """This study, no combination with fewer seeds than in the other, which has the same grid."""
+        both = zip(self.configs(), other.configs(), strict=True)
+        most = [replace(mine, seeds=max(mine.seeds, theirs.seeds)) for mine, theirs in both]
+
+        def larger(mine: Variant, theirs: Variant, users: Sequence[Config]) -> Variant:
+            if mine.seeds is None and theirs.seeds is None:
+                return mine
+            return replace(mine, seeds=max(one.seeds for one in users))
+
+        grid = tuple(
+            Axis(
+                axis.name,
+                tuple(
+                    larger(a, b, [one for one in most if one.places and one.places[place] == a.name])
+                    for a, b in zip(axis.variants, beside.variants, strict=True)
+                ),
+            )
+            for place, (axis, beside) in enumerate(zip(self.grid, other.grid, strict=True))
+        )
+        references = tuple(
+            larger(a, b, [one for one in most if one.reference and one.label == a.name])
+            for a, b in zip(self.references, other.references, strict=True)
+        )
+        return replace(self, seeds=max(self.seeds, other.seeds), grid=grid, references=references)
 
     def check(self) -> tuple[Job, ...]:
         """The jobs, after each game was made once, and each combination once."""

@@ -46,15 +46,15 @@ def game_scores(results: Results) -> list[Result]:
     ]
 
 
-def sheets(results: Results) -> list[Sheet]:
+def sheets(results: Results) -> dict[str, Sheet]:
     """The summary; for an aggregate of games also the paper's tables, with the paper beside them."""
-    found = [summary_sheet(results)]
+    found = {"summary": summary_sheet(results)}
     if results.study.figure == "aggregate" and any(trace.done for trace in results.traces):
         scores: Scores = by_agent(game_scores(results))
         if scale_of(results).name == "human-normalised score":
             scores = with_paper(scores)
-            found.append(aggregates_sheet(scores, human_starts=False))
-        found.append(raw_sheet(scores, human_starts=False))
+            found["aggregates"] = aggregates_sheet(scores, human_starts=False)
+        found["raw"] = raw_sheet(scores, human_starts=False)
     return found
 
 
@@ -63,7 +63,10 @@ def sheet_csv(sheet: Sheet) -> str:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(sheet.columns)
-    writer.writerows(sheet.rows)
+    first = ""
+    for row in sheet.rows:
+        first = row[0] or first  # for people, only the first row of a group has its name
+        writer.writerow([first, *row[1:]])
     return text.getvalue()
 
 

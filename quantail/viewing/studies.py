@@ -1,6 +1,7 @@
 """The figures of a study, from its results on disk alone."""
 
 from collections.abc import Callable, Sequence
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -10,6 +11,7 @@ from matplotlib.axes import Axes
 from matplotlib.colorbar import Colorbar
 from matplotlib.figure import Figure
 from matplotlib.patches import Rectangle
+from matplotlib.ticker import FuncFormatter
 
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.results import Array, Results, Trace, read_results
@@ -51,7 +53,8 @@ def draw_study(path: str | Path) -> list[Path]:
         for name, draw in drawn.items():
             save_figure(draw(), folder.figures / name)
             written += [folder.figures / f"{name}.png", folder.figures / f"{name}.svg"]
-    for name, text in (("summary", sheet_csv(sheets(results)[0])), ("scores", scores_csv(results))):
+    tables = {name: sheet_csv(sheet) for name, sheet in sheets(results).items()}
+    for name, text in {**tables, "scores": scores_csv(results)}.items():
         write_text(folder.figures / f"{name}.csv", text)
         written.append(folder.figures / f"{name}.csv")
     return written
@@ -71,9 +74,20 @@ def heatmap(results: Results) -> Figure:
         (panels[1], late(results), f"last {window:.0%} of training"),
     ):
         _heat(figure, axes, results, scale, measure, rows, columns)
-        axes.set_title(when)
+        axes.set_title("\n".join([when, *_lacking(results, scale, measure)]))
     _titled(figure, results, f"{scale.name}; {_spoken(results)}")
     return figure
+
+
+def _lacking(results: Results, scale: Scale, measure: Measure) -> list[str]:
+    """The references that the colour bar has not, or not from all runs; nothing where it has all."""
+    told = []
+    for one in results.configs:
+        if one.reference and not (found := score(results, scale, one, measure)).whole:
+            absent = "not yet" if results.partial else "none"
+            there = f"{found.runs} of {found.planned} runs" if found.runs else absent
+            told.append(f"{one.label.upper()}: {there}")
+    return [", ".join(told)] if told else []
 
 
 def _heat(
@@ -117,7 +131,8 @@ def _heat(
     axes.set_ylabel(_axis_label(rows))
     axes.tick_params(length=0)
     axes.spines[:].set_visible(False)
-    bar = figure.colorbar(image, ax=axes, pad=0.03, aspect=14)
+    ticks = FuncFormatter(lambda value, _: f"{value:g}%" if scale.percent else f"{value:g}")
+    bar = figure.colorbar(image, ax=axes, pad=0.03, aspect=14, format=ticks)
     bar.outline.set_visible(False)
     bar.ax.yaxis.set_ticks_position("left")
     bar.ax.tick_params(labelsize=7, length=2)
@@ -174,12 +189,12 @@ def violins(results: Results) -> Figure:
                 axes.axhline(value, color="0.6", lw=1.5, zorder=0)
                 if index == len(study.grid) - 1:
                     _at_right(axes, one.label.upper(), value)
-    panels[0].set_ylabel(f"{scale.name}, last {study.window:.0%} of training")
+    panels[0].set_ylabel(f"{scale.short}, last {study.window:.0%} of training")
     for axes, fill, word in ((panels[0], "w", "one combination"), (panels[0], "k", "the preferred one")):
         if fill == "w" or study.preferred:
             axes.scatter([], [], s=26, color=fill, edgecolor="k", lw=0.7, label=word)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8)
-    _titled(figure, results, f"each choice over all others; {_spoken(results)}")
+    _titled(figure, results, f"each choice over all others; {scale.name}; {_spoken(results)}")
     return figure
 
 
@@ -225,7 +240,7 @@ def _at_right(axes: Axes, text: str, value: float) -> None:
 
 
 def curves(results: Results) -> Figure:
-    """Mean return over training, a panel for each game; seeds are thin lines, their mean a thick one."""
+    """Mean return over training, a panel for each game; seeds are thin, the mean of those done thick."""
     games = results.study.games
     wide = min(3, len(games))
     tall = -(-len(games) // wide)
@@ -256,7 +271,8 @@ def _curve_panel(axes: Axes, results: Results, env: str) -> None:
             if len(traces) > 1 or not one.done:
                 axes.plot(one.steps, one.means, **_line(index, config), lw=0.5, alpha=0.4)
         if traces:
-            steps, means = common_points(traces)
+            # One seed under way does not cut the mean of those that are done.
+            steps, means = common_points([one for one in traces if one.done] or traces)
             axes.plot(steps, means.mean(axis=0), **_line(index, config), lw=1.8)
     if random:
         axes.axhline(float(np.mean(random)), color="0.5", ls=":", lw=1)
@@ -266,70 +282,99 @@ def _curve_panel(axes: Axes, results: Results, env: str) -> None:
 
 def common_points(traces: Sequence[Trace]) -> tuple[Array, Array]:
     """Steps at which every run was evaluated, and the means there: [points], [runs, points]."""
-    shared = set.intersection(*({float(s) for s in one.steps} for one in traces))
-    steps = np.array(sorted(shared))
-    means = [one.means[np.isin(one.steps, steps)] for one in traces]
-    return steps, np.array(means).reshape(len(traces), len(steps))
+    return _at_common_steps([(one.steps, one.means) for one in traces])
+
+
+def _at_common_steps(lines: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
+    """Steps that all lines have, and their values there: [points], [lines, points]."""
+    shared = set.intersection(*({float(s) for s in steps} for steps, _ in lines)) if lines else set()
+    at = np.array(sorted(shared))
+    values = [own[np.isin(steps, at)] for steps, own in lines]
+    return at, np.array(values).reshape(len(lines), len(at))
 
 
 # Mean and median over games
 
 
 def aggregate(results: Results) -> Figure:
-    """Mean and median over games, normalised; seeds are thin lines, their mean a thick one."""
-    scale = scale_of(results)
+    """Mean and median over games, normalised; seeds are thin lines, the mean of whole ones thick."""
+    scale, games = scale_of(results), len(results.study.games)
     figure = new_figure(8.6, 3.6)
     panels = figure.subplots(1, 2)
     repeat = results.traces[0].job.settings.action_repeat if results.traces else 1
     for axes, over, name in ((panels[0], np.mean, "mean"), (panels[1], np.median, "median")):
+        shown: set[int] = set()
         for index, config in enumerate(results.configs):
-            seeds = [_over_games(results, scale, config, seed, over) for seed in range(config.seeds)]
-            lines = {seed: line for seed, line in enumerate(seeds) if line}
-            for line in lines.values():
-                if len(lines) > 1:
-                    axes.plot(*line, **_line(index, config), lw=0.6, alpha=0.5)
+            found = [_seed_line(results, scale, config, seed, over) for seed in range(config.seeds)]
+            lines = [line for line in found if line]
+            shown |= {line.games for line in lines}
+            style, label = _line(index, config), _counted(lines, config, games)
+            for line in lines:
+                if len(lines) > 1 or not line.whole:
+                    axes.plot(line.steps, line.values, **style, lw=0.6, alpha=0.5)
             if lines:
-                steps = sorted(set.intersection(*(set(line[0]) for line in lines.values())))
-                means = [
-                    [value for step, value in zip(*line, strict=True) if step in steps]
-                    for line in lines.values()
-                ]
-                label = _counted_games(results, config, len(lines))
-                axes.plot(steps, np.mean(means, axis=0), **_line(index, config), lw=1.8, label=label)
-        axes.set_title(f"{name} over {counted(len(results.study.games), 'game')}")
-        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}%")
+                whole = [line for line in lines if line.whole]
+                steps, means = _at_common_steps([(line.steps, line.values) for line in whole])
+                axes.plot(steps, means.mean(axis=0) if whole else [], **style, lw=1.8, label=label)
+        axes.set_title(f"{name} over {_range_of_games(shown, games)}")
+        axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}%" if scale.percent else f"{value:g}")
         count_axis(axes, repeat)
-    panels[0].set_ylabel(scale.name)
+    panels[0].set_ylabel(scale.short)
     if handles := panels[0].get_legend_handles_labels()[0]:
         figure.legend(
-            handles=handles, loc="outside lower center", ncols=min(4, len(handles)), fontsize=8
+            handles=handles, loc="outside lower center", ncols=min(3, len(handles)), fontsize=8
         )
-    _titled(figure, results, _spoken(results))
+    _titled(figure, results, f"{scale.name}; {_spoken(results)}")
     return figure
 
 
-def _over_games(
+@dataclass(frozen=True)
+class SeedLine:
+    """One seed's curve over its games."""
+
+    steps: Array
+    values: Array
+    games: int  # that it rests on
+    whole: bool  # whether these are all games of the study, each to its end
+
+
+def _seed_line(
     results: Results, scale: Scale, config: Config, seed: int, over: Callable[..., Any]
-) -> tuple[list[float], list[float]] | None:
-    """One seed's curve over the games that it has."""
-    traces = [
+) -> SeedLine | None:
+    """Over the games that are done, so that none under way cuts it; before that, over those begun."""
+    begun = [
         one
         for env in results.study.games
         for one in results.of(config, env)
         if one.job.seed == seed and len(one.steps)
     ]
-    if not traces:
+    if not begun:
         return None
+    done = [one for one in begun if one.done]
+    traces = done or begun
     steps, means = common_points(traces)
     shown = [scale.of(one.job.env, row) for one, row in zip(traces, means, strict=True)]
-    return list(steps), list(over(np.array(shown), axis=0))
+    whole = len(done) == len(results.study.games)
+    return SeedLine(steps, over(np.array(shown), axis=0), len(traces), whole)
 
 
-def _counted_games(results: Results, config: Config, seeds: int) -> str:
-    games = sum(bool(results.of(config, env)) for env in results.study.games)
-    whole = len(results.study.games)
-    told = "" if games == whole else f", {games} of {whole} games"
-    return f"{config.label} ({counted(seeds, 'seed')}{told})"
+def _counted(lines: Sequence[SeedLine], config: Config, games: int) -> str:
+    """A combination's name, with how many of its seeds are whole and how many games the others have."""
+    whole = sum(line.whole for line in lines)
+    if whole == config.seeds:
+        return f"{config.label} ({counted(whole, 'seed')})"
+    told = f"{whole} of {counted(config.seeds, 'seed')} whole"
+    if others := {line.games for line in lines if not line.whole}:
+        told += f", thin: {_range_of_games(others, games)}"
+    return f"{config.label} ({told})"
+
+
+def _range_of_games(counts: set[int], games: int) -> str:
+    """So many games, or from so few to so many of them."""
+    if not counts or counts == {games}:
+        return counted(games, "game")
+    least, most = min(counts), max(counts)
+    return f"{least if least == most else f'{least} to {most}'} of {counted(games, 'game')}"
 
 
 # How risk measures reshape a distribution
@@ -340,7 +385,7 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
     wide = min(4, len(measures))
     tall = -(-len(measures) // wide)
     figure = new_figure(2.3 * wide, 1.9 * tall + 0.7)
-    panels = figure.subplots(tall, wide, sharex=True, sharey=True, squeeze=False)
+    panels = figure.subplots(tall, wide, sharex=True, squeeze=False)
     returns, base, levels = _example()
     below = [measure.inverse(torch.from_numpy(levels)).numpy() for measure in measures]
     densities = [np.gradient(one, returns) for one in below]
@@ -354,7 +399,8 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
         axes.set_title(f"{measure}: mean {mean:.1f}")
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        axes.set_ylim(0, 1.05 * max(float(one.max()) for one in densities))
+        # A height of its own: a sharp measure, as CVaR(0.1), would flatten all others.
+        axes.set_ylim(0, 1.05 * max(float(density.max()), float(base.max())))
         if index + wide >= len(measures):
             axes.set_xlabel("return")
             axes.tick_params(labelbottom=True)
@@ -362,7 +408,8 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
         panels[index // wide, index % wide].set_axis_off()
     figure.suptitle(
         "What a risk measure makes of one distribution of returns\n"
-        "grey: the distribution itself; line: as the measure samples it, dashed: its mean",
+        "grey: the distribution itself, the same everywhere, though heights differ by panel\n"
+        "line: as the measure samples it, dashed: its mean",
         fontsize=9,
         ha="left",
         x=0.02,

@@ -33,6 +33,15 @@ def test_every_study_command_explains_itself(name, capsys):
     assert f"usage: quantail study {name}" in capsys.readouterr().out
 
 
+@pytest.mark.parametrize("name", [*shipped(), "grid"])
+def test_flags_for_an_axis_are_offered_where_there_is_one(name, capsys):
+    with pytest.raises(SystemExit):
+        command("study", name, "--help")
+    said = capsys.readouterr().out
+    assert ("--measures" in said) == (name in ("risk", "grid"))
+    assert ("--agents" in said) == (name in ("atari57", "grid"))
+
+
 def test_mistakes_get_one_sentence(capsys, tmp_path):
     for words, said in (
         (("study", "sampels"), "unknown study 'sampels'"),
@@ -43,6 +52,8 @@ def test_mistakes_get_one_sentence(capsys, tmp_path):
         (("study", "samples", "--small", "--set", "batchsize=3"), "unknown setting 'batchsize'"),
         (("study", "samples", "--small", "--steps", "100"), "steps 100 end before learning begins"),
         (("study", "risk", "--agents", "dqn"), "--agents needs an axis agent"),
+        (("study", "samples", "--set", "online_samples=7"), "online_samples is set by the axis"),
+        (("study", "samples", "--set", "threads=0"), "a study's threads take 1 or more"),
         (("study", "risk", "--small", "--gpus", "-1"), "gpus takes a number above 0"),
     ):
         assert command(*words) == 2, words
@@ -98,6 +109,13 @@ def test_a_long_study_is_asked_for_on_a_terminal_and_started_with_yes(tmp_path, 
     assert "not started" in said
     assert command(*words, "--yes") == 0
     assert len(asked) == 1
+
+    def ctrl_d():
+        raise EOFError
+
+    monkeypatch.setattr("builtins.input", ctrl_d)
+    assert command(*words) == 1
+    assert "not started" in capsys.readouterr().err
 
 
 def test_the_live_table_shows_rates_time_left_and_reasons(tmp_path):

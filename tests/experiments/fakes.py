@@ -9,10 +9,11 @@ from quantail.experiments.folder import StudyFolder
 from quantail.experiments.results import FIRST, SCORES, THEN
 
 
-def fake_results(path, study, score, share=1.0, points=20):
+def fake_results(path, study, score, share=1.0, points=20, there=None):
     """A study's folder with results.csv alone: `score(job, progress)` at each of so many evaluations.
 
-    `share` of the runs are done, the next one is half way, the others have not begun.
+    `share` of the runs are done, the next one is half way, the others have not begun; or each is where
+    `there(job)` says: 1 is done, 0 not begun.
     """
     folder = StudyFolder(path)
     folder.open(study)
@@ -24,6 +25,8 @@ def fake_results(path, study, score, share=1.0, points=20):
     writer.writeheader()
     for index, job in enumerate(jobs):
         last = points if index < done else points // 2 if index == done else -1
+        if there:
+            last = int(there(job) * points) or -1
         for point in range(last + 1):
             steps = job.settings.steps * point // points
             writer.writerow(

@@ -1,4 +1,4 @@
-"""CartPole that breaks in the middle of a run, until a file is there that mends it."""
+"""CartPole that breaks in the middle of a run, until a file is there that mends it; or that gives up."""
 
 import os
 from pathlib import Path
@@ -17,4 +17,10 @@ class Fragile(CartPoleEnv):
         return super().step(action)
 
 
+class Quitter(CartPoleEnv):
+    def step(self, action):
+        raise SystemExit("no more")
+
+
+gym.register("Quitter-v0", entry_point=Quitter, max_episode_steps=200)
 gym.register("Fragile-v0", entry_point=Fragile, max_episode_steps=200)

@@ -27,6 +27,20 @@ GAMES = 'games = ["CartPole-v1"]\n'
         (GAMES + "figure = 'heatmap'\n---\n[grid]\nkappa = [1.0]", "heatmap takes a grid of two axes"),
         (GAMES + "preset = 'own.toml'\n---\n[grid]\nkappa = [1.0]", "unknown preset"),
         (GAMES + "gird = 1\n---\n[grid]\nkappa = [1.0]", "unknown key 'gird'"),
+        ("small = 3\n" + GAMES + "---\n[grid]\nkappa = [1.0]", "small takes a table [small], not 3"),
+        (GAMES + "---\nthreads = 0\n[grid]\nkappa = [1.0]", "a study's threads take 1 or more"),
+        (GAMES + "---\n[grid]\nthreads = [0, 1]", "a study's threads take 1 or more"),
+        (GAMES + "---\n[grid.mean]\nlow = { kappa = 0.5 }", "an axis cannot be called mean"),
+        (GAMES + "---\n[grid.steps]\nlow = { kappa = 0.5 }", "an axis cannot be called steps"),
+        (GAMES + "---\n[grid]\nconfig = ['x']", "an axis cannot be called config"),
+        (
+            GAMES + "figure = 'violins'\n---\n[references]\ndqn = { agent = 'dqn' }",
+            "figure violins takes a grid of one axis or more",
+        ),
+        (
+            GAMES + "---\n[grid]\nkappa = [1.0]\nloss = { low = { kappa = 0.5 } }",
+            "the axes kappa and loss both set kappa",
+        ),
         (GAMES + "---\n[grid]\nkappa = [1.0]\n[preferred]\nkappa = 2.0", "which is not on the grid"),
     ],
 )
@@ -35,6 +49,27 @@ def test_a_study_that_cannot_be_is_refused_in_words(tmp_path, text, said):
         read_study(study_file(tmp_path, text))
     assert said in str(error.value)
     assert str(error.value).startswith("study tiny: ")
+
+
+@pytest.mark.parametrize(
+    ("text", "said"),
+    [
+        ("settings = [1]\n[small]\nseeds = 2", "settings takes a table [settings], not [1]"),
+        ("[small]\nsettings = [1]", "settings takes a table [settings], not [1]"),
+        ("small = 3", "small takes a table [small], not 3"),
+    ],
+)
+def test_a_small_version_that_cannot_be_is_refused_in_words(tmp_path, text, said):
+    path = tmp_path / "own.toml"
+    path.write_text(f"{GAMES}{text}\n[grid]\nkappa = [1.0]")
+    with pytest.raises(QuantailError) as error:
+        read_study(path, small=True)
+    assert str(error.value) == f"study own: {said}."
+
+
+def test_a_setting_on_an_axis_cannot_be_set_for_every_run_too(tiny):
+    with pytest.raises(QuantailError, match="kappa is set by the axis kappa"):
+        changed(read_study(tiny), settings={"kappa": "7"})
 
 
 @pytest.mark.parametrize(
@@ -79,6 +114,7 @@ def test_a_folder_of_another_study_or_of_something_else_is_refused(tiny, unbroke
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(QuantailError, match="is not a study"):
         run_study(study, tmp_path)
+    assert not (tmp_path / ".lock").exists()
 
 
 def test_more_jobs_than_the_machine_has_cores_are_refused(tiny, tmp_path):

@@ -4,7 +4,7 @@ import pytest
 from conftest import study_file
 
 from quantail.experiments import changed, read_study
-from quantail.experiments.estimate import LONG, estimate, in_words
+from quantail.experiments.estimate import LONG, Cost, estimate, in_words
 from quantail.experiments.folder import StudyFolder
 
 
@@ -21,8 +21,26 @@ def test_frames_and_runs_are_counted_and_the_rate_is_measured(tiny, tmp_path):
     assert 0.1 < found.seconds < 600
     assert found.bytes > 2 * 50e6
     assert found.source == "from a short measurement here"
-    alone = estimate(folder, list(folder.jobs.values()), at_once=1)
-    assert alone.seconds > found.seconds
+
+
+def test_the_time_is_shared_by_runs_at_once(tiny, tmp_path, monkeypatch):
+    cost = Cost(step=0.01, evaluation_step=0.001, bytes=1000, measured=True)
+    monkeypatch.setattr("quantail.experiments.estimate._measured", lambda job, seconds: cost)
+    folder = opened(tmp_path / "out", changed(read_study(tiny), seeds=3))
+    jobs = list(folder.jobs.values())
+    assert estimate(folder, jobs, at_once=1).seconds == pytest.approx(6 * 600 * 0.01)
+    assert estimate(folder, jobs, at_once=2).seconds == pytest.approx(3 * 600 * 0.01)
+    assert estimate(folder, jobs, at_once=100).seconds == pytest.approx(600 * 0.01)
+
+
+def test_a_device_that_is_not_here_is_measured_on_the_cpu_and_told(tiny, tmp_path, monkeypatch):
+    monkeypatch.setattr("torch.cuda.is_available", lambda: False)
+    study = changed(read_study(tiny), settings={"device": "cuda"})
+    folder = opened(tmp_path / "out", study)
+    found = estimate(folder, list(folder.jobs.values()), at_once=1)
+    said = "from a short measurement here, on the CPU, as cuda is not on this machine"
+    assert said in found.lines()["time"]
+    assert found.seconds > 0
 
 
 def test_what_the_studys_own_runs_told_counts_instead(tiny, unbroken, tmp_path):

@@ -12,10 +12,12 @@ from conftest import study_file
 from runs import kill_when, same_learning
 
 from quantail.cluster import cores
+from quantail.errors import QuantailError
 from quantail.experiments import changed, read_results, read_study, run_study
 from quantail.experiments.engines import Event
 from quantail.experiments.engines.local import LocalEngine
 from quantail.experiments.folder import StudyFolder
+from quantail.experiments.job import run_job
 from quantail.experiments.runner import View
 
 
@@ -111,6 +113,49 @@ def test_a_run_that_fails_stops_nothing_keeps_its_reason_and_is_tried_again(
     assert not folder.failure("fragile-kappa-1-s0")
 
 
+def test_an_environment_that_ends_the_process_fails_and_is_not_taken_for_a_stop(tmp_path):
+    study = read_study(
+        study_file(tmp_path, 'games = ["fragile:Quitter-v0"]\n---\n[grid]\nkappa = [1.0]')
+    )
+    folder = StudyFolder(tmp_path / "out")
+    folder.open(study)
+    (name,) = folder.jobs
+    said = "something in it ended its process: SystemExit: no more"
+    assert run_job(folder.path, name) == f"failed: {said}"
+    assert folder.failure(name) == said
+
+
+@pytest.mark.parametrize("by_ray", [False, True])
+def test_a_run_that_is_asked_to_stop_is_stopped(tiny, tmp_path, monkeypatch, by_ray):
+    def asked(folder, name, reporter):
+        end = SystemExit(143)
+        if by_ray:
+            end.ray_terminate_msg = "The process receives a SIGTERM."
+        else:
+            reporter.stopped = True
+        raise end
+
+    monkeypatch.setattr("quantail.experiments.job._train", asked)
+    folder = StudyFolder(tmp_path / "out")
+    folder.open(read_study(tiny))
+    assert run_job(folder.path, next(iter(folder.jobs))) == "stopped"
+
+
+def test_an_engine_is_made_for_the_largest_run_of_a_study(tmp_path, monkeypatch):
+    text = 'games = ["CartPole-v1"]\n---\n[grid.where]\none = { threads = 1 }\nmany = '
+    study = read_study(study_file(tmp_path, text + '{ threads = 3, device = "cuda" }'))
+    asked = {}
+
+    def make_engine(name, **needs):
+        asked.update(needs)
+        raise QuantailError("enough")
+
+    monkeypatch.setattr("quantail.experiments.runner.make_engine", make_engine)
+    with pytest.raises(QuantailError, match="enough"):
+        run_study(study, tmp_path / "out", gpus=0.5)
+    assert (asked["threads"], asked["gpus"]) == (3, 0.5)
+
+
 def test_a_run_whose_process_is_killed_fails_and_its_end_is_told(tiny, tmp_path):
     class Killer(View):
         def passed(self):
@@ -136,7 +181,7 @@ def test_more_seeds_continue_a_study_and_leave_what_is_there(tiny, unbroken, tmp
     assert run_study(read_study(tiny), out).total == 4  # seeds are never taken away
 
 
-def test_two_processes_cannot_run_one_study(tiny, unbroken):
+def test_two_processes_cannot_run_one_study_nor_change_it(tiny, unbroken):
     code = (
         "import sys; from quantail.experiments.folder import StudyFolder\n"
         "with StudyFolder(sys.argv[1]).held(): print('held', flush=True); sys.stdin.read()"
@@ -147,5 +192,9 @@ def test_two_processes_cannot_run_one_study(tiny, unbroken):
         begin = time.monotonic()
         with pytest.raises(Exception, match=f"is being run by process {other.pid}"):
             run_study(None, unbroken)
+        before = (unbroken / "study.json").read_bytes()
+        with pytest.raises(Exception, match=f"is being run by process {other.pid}"):
+            run_study(changed(read_study(tiny), seeds=3), unbroken)
+        assert (unbroken / "study.json").read_bytes() == before
         assert time.monotonic() - begin < 30
         other.stdin.close()

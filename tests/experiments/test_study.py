@@ -4,6 +4,7 @@ import pytest
 from conftest import study_file
 
 from quantail.experiments import changed, read_study, shipped
+from quantail.experiments.folder import StudyFolder
 from quantail.experiments.reading import FIGURES
 from quantail.experiments.study import Study
 from quantail.recipes import compose
@@ -152,3 +153,37 @@ def test_flags_change_games_measures_and_agents():
     assert [job.settings.risk for job in study.jobs()].count("wang:1.5") == 4
     agents = changed(read_study("atari57", small=True), agents=["fqf", "iqn"], games=["Breakout"])
     assert [job.settings.agent for job in agents.jobs()] == ["fqf", "fqf", "iqn", "iqn"]
+
+
+def seeds_of(study):
+    return {one.label: one.seeds for one in study.configs()}
+
+
+@pytest.mark.parametrize("turned", [False, True])
+def test_a_folder_has_of_each_variant_the_most_seeds_that_it_was_given(tmp_path, turned):
+    whole = read_study("atari57")
+    studies = [changed(whole, seeds=2), whole]
+    for study in reversed(studies) if turned else studies:
+        found = StudyFolder(tmp_path / "study").open(study)
+    most = {"iqn": 5, "qr-dqn": 3, "rainbow": 2, "c51": 2, "prioritized-dqn": 2, "dqn": 2}
+    assert seeds_of(found) == seeds_of(StudyFolder(tmp_path / "study").read()) == most
+
+
+def test_no_combination_loses_seeds_whichever_variants_name_their_own(tmp_path):
+    text = """
+        games = ["CartPole-v1"]
+        ---
+        [grid]
+        size = {{ narrow = {{ head_size = 8 }}, wide = {{ head_size = 32{} }} }}
+        depth = {{ one = {{ mlp_sizes = [8] }}, two = {{ mlp_sizes = [8, 8]{} }} }}
+        [references]
+        dqn = {{ agent = "dqn"{} }}
+    """
+    mine = read(tmp_path, text.format(", seeds = 5", "", ", seeds = 4"))
+    theirs = read(tmp_path, text.format("", ", seeds = 2", ""))
+    both = mine.with_seeds_of(theirs)
+    assert both.hash == mine.hash
+    for label, seeds in seeds_of(both).items():
+        assert seeds >= max(seeds_of(mine)[label], seeds_of(theirs)[label]), label
+    assert seeds_of(both)["narrow, one"] == 1
+    assert seeds_of(both)["dqn"] == 4

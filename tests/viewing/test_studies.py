@@ -7,6 +7,7 @@ from matplotlib.text import Text
 
 from quantail.evaluation.games import baselines, game_of
 from quantail.experiments import changed, read_results, read_study, shipped
+from quantail.experiments.scoring import best, late, scale_of, score
 from quantail.risk import CVaR, Neutral, Norm, Wang
 from quantail.viewing.studies import DRAWN, _apart, distortions, draw_study
 from quantail.viewing.style import styled
@@ -20,6 +21,16 @@ def figure_of(folder):
     results = read_results(folder.path)
     with styled():
         return DRAWN[results.study.figure](results)
+
+
+def of_a_person(shares):
+    """Scores that rise to these shares of a person's, by game."""
+
+    def score(job, progress):
+        base = baselines()[game_of(job.env)]
+        return base.random + shares[job.env] * progress * (base.human - base.random)
+
+    return score
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -54,6 +65,33 @@ def test_the_heat_map_tells_each_cells_mean_and_the_references(tmp_path):
         for target in (1, 8, 32, 64):
             assert said.count(f"{online + target / 100:.2f}") == 2  # early and late
     assert said.count("DQN\n1.25") == said.count("QR-DQN\n3.75") == 2
+    # The colours are those of the numbers on them: N from below upwards, N′ from left to right.
+    expected = [[n + m / 100 for m in (1, 8, 32, 64)] for n in (1, 8, 32, 64)]
+    pictures = [axes.images[0].get_array() for axes in figure_of(folder).axes if axes.images]
+    assert len(pictures) == 2
+    for picture in pictures:
+        np.testing.assert_allclose(picture, expected)
+
+
+def test_a_heat_map_says_which_references_it_lacks_and_its_bar_is_in_percent(tmp_path):
+    study = changed(read_study("samples", small=True), games=["Breakout", "Asterix"])
+    part = fake_results(
+        tmp_path / "part",
+        study,
+        rising,
+        there=lambda job: not job.config.reference or (job.settings.agent == "dqn" and "Ast" in job.env),
+    )
+    said = words(figure_of(part))
+    seeds = study.seeds
+    assert sum(f"DQN: {seeds} of {2 * seeds} runs, QR-DQN: not yet" in word for word in said) == 2
+    whole = figure_of(fake_results(tmp_path / "whole", study, rising))
+    assert not any("not yet" in word for word in words(whole))
+    whole.draw_without_rendering()
+    bars = [axes for axes in whole.axes if not axes.images]
+    for bar in bars:
+        ticks = [label.get_text() for label in bar.get_yticklabels()]
+        assert ticks
+        assert all(tick.endswith("%") for tick in ticks)
 
 
 def test_labels_beside_a_colour_bar_never_meet_and_stay_beside_it():
@@ -69,6 +107,33 @@ def test_early_and_late_are_the_first_and_the_last_part_of_training(tmp_path):
     trace = read_results(folder.path).traces[0]
     assert trace.early(0.1) == pytest.approx(np.mean([100 / 30, 200 / 30, 10]))
     assert trace.late(0.1) == pytest.approx(np.mean([2800 / 30, 2900 / 30, 100]))
+
+
+def test_a_score_is_the_mean_over_games_of_the_mean_over_seeds(tmp_path):
+    ends = {"ALE/Pong-v5": 1.0, "ALE/Breakout-v5": 2.0, "ALE/Qbert-v5": 9.0}
+    by_game = of_a_person(ends)
+
+    def by_seed(job, progress):
+        base = baselines()[game_of(job.env)]
+        more = {0: 0.0, 1: 1.0, 2: 5.0}[job.seed]
+        return by_game(job, 1.0) + more * (base.human - base.random)
+
+    study = changed(read_study("atari57"), games=list(ends), agents=["iqn"], seeds=3)
+    results = read_results(fake_results(tmp_path / "study", study, by_seed).path)
+    found = score(results, scale_of(results), results.configs[0], late(results))
+    assert found.value == pytest.approx(100 * (4 + 2))  # of games (1, 2, 9), of seeds (0, 1, 5)
+    assert (found.runs, found.planned) == (9, 9)
+
+
+def test_best_is_the_highest_evaluation_of_a_run_that_is_done(tmp_path):
+    def falling(job, progress):
+        return 10 if progress == 0.5 else progress
+
+    folder = fake_results(tmp_path / "study", read_study("risk", small=True), falling, share=0.5)
+    traces = read_results(folder.path).traces
+    assert {best(trace) for trace in traces if trace.done} == {10.0}
+    (begun,) = [trace for trace in traces if not trace.done]
+    assert np.isnan(best(begun))
 
 
 def test_violins_mark_the_preferred_combination_in_every_panel(tmp_path):
@@ -92,15 +157,77 @@ def test_curves_have_a_panel_for_each_game_and_a_line_for_each_measure(tmp_path)
 
 
 def test_atari57_shows_mean_and_median_of_human_normalised_scores(tmp_path):
-    def share_of_a_person(job, progress):
-        base = baselines()[game_of(job.env)]
-        share = {"ALE/Pong-v5": 0.5, "ALE/Breakout-v5": 1.0, "ALE/Qbert-v5": 3.0}[job.env]
-        return base.random + share * progress * (base.human - base.random)
-
+    score = of_a_person({"ALE/Pong-v5": 0.5, "ALE/Breakout-v5": 1.0, "ALE/Qbert-v5": 3.0})
     study = changed(read_study("atari57"), games=["Pong", "Breakout", "Qbert"], seeds=1)
-    figure = figure_of(fake_results(tmp_path / "study", study, share_of_a_person))
+    folder = fake_results(tmp_path / "study", study, score)
+    figure = figure_of(folder)
     ends = [axes.lines[0].get_ydata()[-1] for axes in figure.axes[:2]]
     np.testing.assert_allclose(ends, [150, 100])
+    assert (figure.axes[0].get_ylabel(), len(figure.axes)) == ("human-normalised score", 2)
+    # The paper's tables are files, too.
+    tables = {path.stem: path.read_text() for path in draw_study(folder.path) if path.suffix == ".csv"}
+    assert tables.keys() == {"summary", "aggregates", "raw", "scores"}
+    assert "\nmedian,iqn,100.0%," in tables["aggregates"]
+    assert "\nmedian,IQN (paper)," in tables["aggregates"]  # each row says of what it is
+    assert "pong" in tables["raw"].lower()
+
+
+def test_the_label_of_an_aggregate_fits_its_axis(tmp_path):
+    folder = fake_results(tmp_path / "study", read_study("atari57", small=True), rising)
+    figure = figure_of(folder)
+    figure.draw_without_rendering()
+    axes = figure.axes[0]
+    assert axes.yaxis.label.get_window_extent().height < axes.get_window_extent().height
+    assert any("0% random play, 100% best seen here" in word for word in words(figure))
+
+
+FOUR = {"ALE/Atlantis-v5": 60.0, "ALE/Pong-v5": 1.0, "ALE/Breakout-v5": 1.0, "ALE/Qbert-v5": 1.0}
+
+
+def four_games(path, there):
+    study = changed(read_study("atari57"), games=list(FOUR), agents=["iqn"], seeds=2)
+    return figure_of(fake_results(path / "study", study, of_a_person(FOUR), there=there))
+
+
+def thick_and_thin(axes):
+    return [[one for one in axes.lines if one.get_linewidth() == wide] for wide in (1.8, 0.6)]
+
+
+def test_the_thick_line_rests_on_seeds_with_every_game_alone(tmp_path):
+    figure = four_games(tmp_path, lambda job: job.seed == 0 or "Atlantis" in job.env)
+    (thick,), thin = thick_and_thin(figure.axes[0])
+    assert thick.get_ydata()[-1] == pytest.approx(1575)
+    np.testing.assert_allclose([line.get_ydata()[-1] for line in thin], [1575, 6000])
+    said = words(figure)
+    assert "iqn (1 of 2 seeds whole, thin: 1 of 4 games)" in said
+    assert "mean over 1 to 4 of 4 games" in said
+
+
+def test_a_game_under_way_cuts_no_curve(tmp_path):
+    def there(job):
+        return 0.5 if job.seed and "Pong" in job.env else 1.0
+
+    figure = four_games(tmp_path, there)
+    (thick,), thin = thick_and_thin(figure.axes[0])
+    assert [len(line.get_xdata()) for line in (thick, *thin)] == [20, 20, 20]
+    assert thick.get_ydata()[-1] == pytest.approx(1575)
+    assert thin[1].get_ydata()[-1] == pytest.approx(6200 / 3)
+    assert "iqn (1 of 2 seeds whole, thin: 3 of 4 games)" in words(figure)
+
+
+def test_without_a_whole_seed_there_is_no_thick_line_and_the_title_counts(tmp_path):
+    figure = four_games(tmp_path, lambda job: "Pong" in job.env or "Qbert" in job.env)
+    (thick,), thin = thick_and_thin(figure.axes[0])
+    assert (len(thick.get_xdata()), len(thin)) == (0, 2)
+    assert "iqn (0 of 2 seeds whole, thin: 2 of 4 games)" in words(figure)
+    assert "median over 2 of 4 games" in words(figure)
+
+
+def test_a_seed_under_way_does_not_cut_the_mean_of_those_done(tmp_path):
+    study = changed(read_study("risk", small=True), measures=["neutral"])
+    folder = fake_results(tmp_path / "s", study, rising, there=lambda job: 0.5 if job.seed else 1)
+    thick = [line for line in figure_of(folder).axes[0].lines if line.get_linewidth() == 1.8]
+    assert len(thick[0].get_xdata()) == 20
 
 
 def test_distortions_keep_their_mass_and_move_their_mean_as_the_measure_does():
@@ -112,6 +239,7 @@ def test_distortions_keep_their_mass_and_move_their_mean_as_the_measure_does():
         x, density = line.get_data()
         assert np.trapezoid(density, x) == pytest.approx(1.0, abs=0.01)
         means[str(measure)] = mean.get_xdata()[0]
+        assert density.max() > 0.4 * axes.get_ylim()[1]  # no measure flattens another
     # The mean of z where z = F⁻¹(β(τ)), by drawing τ.
     taus = (np.arange(200_000) + 0.5) / 200_000
     x = figure.axes[0].lines[0].get_xdata()
