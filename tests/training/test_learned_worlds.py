@@ -126,7 +126,7 @@ def test_other_seeds_and_qr_dqn_learn_the_same(trained, agent, seed):
 
 
 def assert_careful(agent, most):
-    """What it does is worth nearly the best CVaR(0.1), −5.9, and so is above the edge, where it is −9.1."""
+    """What it does is worth nearly the best CVaR(0.1), −5.9: above the edge, along which it is −9.1."""
     world = WORLDS[CLIFF]()
     policy = {state: agent.act(world.number(state)) for state in world.states}
     worth, best = (
