@@ -93,9 +93,9 @@ def changed(
         study = dataclasses.replace(study, games=_games([_full(one, study) for one in games]))
     if seeds is not None:
         study = _with_seeds(study, seeds)
-    for axis, places, flag in (("risk", measures, "measures"), ("agent", agents, "agents")):
+    for on, places, flag in (("risk", measures, "measures"), ("agent", agents, "agents")):
         if places:
-            study = _with_places(study, axis, places, flag)
+            study = _with_places(study, on, places, flag)
     return study
 
 
