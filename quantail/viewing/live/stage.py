@@ -8,6 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 from PIL import Image
 
+from quantail.envs.names import picture_legend
 from quantail.errors import QuantailError
 from quantail.risk import MEASURES, RiskMeasure
 from quantail.viewing.live.knobs import OWN, measures, turned
@@ -75,6 +76,7 @@ class Stage:
         """What the page needs once."""
         return {
             "env": self.players[0].env.name,
+            "legend": picture_legend(self.players[0].env),
             "runs": self.shelf.describe(),
             "measures": measures(self.players[0].agent.risk),
             "speeds": SPEEDS,

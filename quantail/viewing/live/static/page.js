@@ -122,7 +122,8 @@ class Pane {
     part(".picture").hidden = !pane.picture;
     part(".no-picture").hidden = Boolean(pane.picture);
     const end = pane.over ? `, ${pane.over}` : "";
-    part(".game figcaption").textContent = `step ${pane.steps}, score ${pane.score}${end}`;
+    part(".game .where").textContent = `step ${pane.steps}, score ${pane.score}${end}`;
+    part(".game .legend").textContent = hello.legend;
     this.showActions(pane);
     this.law.show(pane, hello.taus, density);
     this.strip.show(pane.strip);
