@@ -243,7 +243,6 @@ PRESETS: dict[str, Preset] = {
             "kappa": 0.1,  # 1 would smooth the law; with 0 what is sure takes long to settle
             "learning_rate": 2e-3,
             "adam_epsilon": 1e-8,
-            "batch_size": 32,  # many small updates: what lies too low at a small τ comes back slowly
             "target_every": 160,
             "learn_start": 1_000,
             "importance_steps": 80_000,

@@ -419,7 +419,7 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
 
 def _example() -> tuple[Array, Array, Array]:
     """Two bumps, a likely middling return and a less likely high one: returns, density, levels."""
-    returns = np.linspace(-2.0, 16.0, 2_001)
+    returns = np.linspace(-2.0, 16.0, 601)
     bumps = ((0.65, 4.0, 1.4), (0.35, 9.5, 1.6))
     density = sum(
         share * np.exp(-(((returns - centre) / spread) ** 2) / 2) / (spread * np.sqrt(2 * np.pi))
