@@ -28,7 +28,7 @@ def run_named(name: str, words: list[str]) -> int:
     parser = Parser(
         prog=f"quantail study {name}",
         description=f"{about.title}: {len(about.jobs())} runs with the paper's settings, or with "
-        "--small a short version on MinAtar that takes less than half an hour on two cores.",
+        "--small a short version on MinAtar that takes about half an hour on two free cores.",
     )
     parser.add_argument("--small", action="store_true", help="the short version, on MinAtar")
     add_changes(parser, about)
