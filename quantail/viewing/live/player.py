@@ -9,6 +9,7 @@ from quantail.acting.agent import Agent
 from quantail.envs import EnvSource
 from quantail.envs.learned import as_learned
 from quantail.envs.names import action_names
+from quantail.evaluation.calibration.play import discounted
 from quantail.risk import RiskMeasure
 from quantail.viewing.pictures import picture_of, with_pictures
 from quantail.viewing.scenes import Scene, look
@@ -27,14 +28,9 @@ class Trace:
 
     def came(self, discount: float, begin: int = 0) -> tuple[Array, NDArray[np.bool_]]:
         """The discounted return from each step from `begin` on, and whether it is known yet."""
-        returns = np.zeros(len(self.rewards) - begin)
-        open_share = np.zeros(len(self.rewards) - begin)  # of a return still to come
-        total, share = 0.0, 1.0
-        for step in reversed(range(begin, len(self.rewards))):
-            if self.ends[step]:
-                total, share = 0.0, 0.0
-            total, share = self.rewards[step] + discount * total, discount * share
-            returns[step - begin], open_share[step - begin] = total, share
+        rewards, ends = self.rewards[begin:], self.ends[begin:]
+        returns = discounted(rewards, discount, ends)
+        open_share = discounted([0.0] * len(rewards), discount, ends, rest=1.0)  # still to come
         return returns, open_share < FORGOTTEN
 
 
