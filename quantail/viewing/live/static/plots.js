@@ -48,6 +48,7 @@ function mark(context, kind, x, y, colour, strong) {
     context.moveTo(x, y - r); context.lineTo(x + r, y); context.lineTo(x, y + r); context.lineTo(x - r, y);
     context.closePath();
   }
+  context.setLineDash([]); // lines of many actions are dashed, their marks are not
   context.lineWidth = 2 * devicePixelRatio;
   context.strokeStyle = colour;
   context.fillStyle = kind === "mean" ? shade("--ground") : colour;
