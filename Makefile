@@ -5,8 +5,9 @@ PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
 .PHONY: train test lint types unit test-slow agents lock clean
 
+# `make train STEPS=5000` trains for less.
 train: .venv/installed
-	$(BIN)/quantail train
+	$(BIN)/quantail train $(if $(STEPS),--steps $(STEPS))
 
 test: lint types unit
 
@@ -17,9 +18,10 @@ lint: .venv/installed
 types: .venv/installed
 	$(BIN)/mypy
 
-# One process a core, each with one thread: tests are many and small.
+# One process a core, each with one thread: tests are many and small. A file stays in one process, so
+# that its fixtures are built once.
 unit: .venv/installed
-	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto
+	OMP_NUM_THREADS=1 $(BIN)/pytest -n auto --dist loadfile
 
 # Learning checks that take many minutes, and what needs a compiler.
 test-slow: .venv/installed

@@ -2,9 +2,9 @@
 
 import pytest
 import torch
-from runs import QUICK, quick
 
 import quantail
+from tests.helpers.runs import QUICK, quick
 
 
 @pytest.fixture(autouse=True)

@@ -2,12 +2,12 @@ import re
 
 import numpy as np
 import pytest
-from test_evaluate import agent
 
 from quantail.envs import make
 from quantail.errors import QuantailError
 from quantail.recipes import AGENTS
 from quantail.risk import CVaR
+from tests.helpers.agents import agent
 
 
 @pytest.fixture(params=["iqn", "qr-dqn", "c51", "fqf", "dqn"])

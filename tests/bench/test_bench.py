@@ -5,7 +5,6 @@ import math
 
 import pytest
 import torch
-from runs import command
 from torch.utils.flop_counter import FlopCounterMode
 
 from quantail.bench import dense, measure
@@ -14,6 +13,7 @@ from quantail.bench.measure import LEAST, WARM_UP, race
 from quantail.bench.scenes import play
 from quantail.networks.heads import ImplicitQuantiles
 from quantail.recipes import compose
+from tests.helpers.runs import command
 
 AGENTS = ("iqn", "qr-dqn", "c51", "rainbow", "rainbow-iqn", "dqn", "m-iqn")
 

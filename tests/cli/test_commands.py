@@ -3,10 +3,10 @@ import subprocess
 import sys
 
 import pytest
-from runs import QUICK, command, flags
 
 from quantail.recipes import PRESETS, compose
 from quantail.settings import ABOUT
+from tests.helpers.runs import QUICK, command, flags
 
 
 @pytest.fixture(scope="module")

@@ -4,7 +4,6 @@ import shutil
 
 import numpy as np
 import pytest
-from runs import QUICK, command
 
 import quantail
 from quantail.evaluation import Evaluation
@@ -13,6 +12,7 @@ from quantail.evaluation.protocols import PROTOCOLS
 from quantail.evaluation.results import COLUMNS, read_results
 from quantail.risk import Neutral
 from quantail.training.results import save_result
+from tests.helpers.runs import QUICK, command
 
 NO_OP = PROTOCOLS["no-op"].label
 

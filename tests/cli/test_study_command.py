@@ -1,6 +1,4 @@
 import pytest
-from fakes import fake_results, rising
-from runs import command
 
 from quantail.cli import study_run
 from quantail.experiments import read_study, shipped
@@ -8,6 +6,8 @@ from quantail.experiments.engines import Event
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.progress import LiveView, PlainView
 from quantail.experiments.runner import Outcome
+from tests.helpers.fakes import fake_results, rising
+from tests.helpers.runs import command
 
 
 def test_study_alone_lists_what_there_is(capsys):

@@ -6,8 +6,6 @@ import zlib
 import gymnasium as gym
 import numpy as np
 import pytest
-from runs import command
-from test_evaluate import Endless, agent
 
 from quantail.acting.agent import Agent
 from quantail.envs import make
@@ -21,6 +19,8 @@ from quantail.evaluation.calibration.ranks import LEVELS
 from quantail.evaluation.calibration.run import remarks_on
 from quantail.recipes import compose
 from quantail.risk import CVaR, Neutral, parse_risk
+from tests.helpers.agents import Endless, agent
+from tests.helpers.runs import command
 
 CHAIN = "Quantail/Chain-v0"
 BANDIT = "Quantail/RiskyBandit-v0"

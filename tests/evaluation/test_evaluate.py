@@ -3,27 +3,18 @@ from dataclasses import replace
 import gymnasium as gym
 import numpy as np
 import pytest
-from runs import ShiftedCartPole
 
 import quantail
-from quantail.acting.agent import Agent
-from quantail.envs import make, specs_of
+from quantail.envs import make
 from quantail.errors import QuantailError
 from quantail.evaluation import Evaluation, evaluate, play_episodes
 from quantail.evaluation.protocols import Protocol
-from quantail.networks import build_network
 from quantail.observations import ActionSpec
-from quantail.recipes import compose
 from quantail.risk import CVaR, Neutral
+from tests.helpers.agents import Endless, agent
+from tests.helpers.runs import ShiftedCartPole
 
 RANDOM = Protocol("random", epsilon=1.0, episodes=10)
-
-
-def agent(env="CartPole-v1", preset="small", **changes):
-    settings = compose(preset, changes)
-    spec, actions = specs_of(make(env, settings))
-    network = build_network(settings, spec, actions.count, seed=1)
-    return Agent(network, settings, spec, actions, env, Neutral())
 
 
 def test_the_same_seed_plays_the_same_episodes_and_another_seed_others():
@@ -112,17 +103,6 @@ def test_actions_that_do_not_start_at_zero_reach_the_environment_as_its_own():
     mine.actions = ActionSpec(2, 5)
     shifted = evaluate(mine, ShiftedCartPole, episodes=4, epsilon=0.2)
     assert shifted.returns.tolist() == evaluate(agent(), episodes=4, epsilon=0.2).returns.tolist()
-
-
-class Endless(gym.Env):
-    observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
-    action_space = gym.spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        return np.zeros(1, np.float32), 1.0, False, False, {}
 
 
 def test_an_episode_that_would_never_end_is_cut():

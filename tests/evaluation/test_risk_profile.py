@@ -4,12 +4,12 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import command
-from test_evaluate import agent
 
 from quantail.errors import QuantailError
 from quantail.evaluation.risk_profile import risk_profile, value_at_risk, worst_mean
 from quantail.risk import CVaR
+from tests.helpers.agents import agent
+from tests.helpers.runs import command
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=40), st.floats(0.01, 1.0))

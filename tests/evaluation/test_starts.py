@@ -3,7 +3,6 @@ from dataclasses import replace
 
 import numpy as np
 import pytest
-from test_evaluate import agent
 
 from quantail.envs import make
 from quantail.envs.player import make_player, player_conditions
@@ -12,6 +11,7 @@ from quantail.evaluation import evaluate
 from quantail.evaluation.protocols import PROTOCOLS
 from quantail.evaluation.starts import Game, Recording, draw_starts, played_marks, read_recording
 from quantail.recipes import compose
+from tests.helpers.agents import agent
 
 BREAKOUT = "ALE/Breakout-v5"
 

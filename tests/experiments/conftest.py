@@ -1,36 +1,13 @@
 """One small study, run once without any trouble: what all others are compared with."""
 
-import textwrap
 from pathlib import Path
 
 import pytest
 
 from quantail.experiments import read_study, run_study
+from tests.helpers.studies import study_file
 
-HERE = Path(__file__).parent
-TINY = """
-steps = 600
-[settings]
-learn_start = 60
-epsilon_steps = 100
-replay_capacity = 150
-target_every = 40
-evaluation_every = 100
-evaluation_episodes = 2
-log_every = 20
-checkpoint_every = 50
-batch_size = 8
-head_size = 16
-mlp_sizes = [16]
-"""
-
-
-def study_file(folder, text, name="tiny"):
-    """A study of tiny runs; `text` goes before and after its settings, parted by a line of dashes."""
-    before, _, after = textwrap.dedent(text).partition("---")
-    path = folder / f"{name}.toml"
-    path.write_text(before + TINY + after)
-    return path
+USER_MODULES = Path(__file__).parent.parent / "user_modules"
 
 
 @pytest.fixture(scope="session")
@@ -56,5 +33,5 @@ def unbroken(tiny, tmp_path_factory):
 
 @pytest.fixture
 def own_modules(monkeypatch):
-    """Let runs in other processes import what lies beside these tests."""
-    monkeypatch.setenv("PYTHONPATH", str(HERE))
+    """Let runs in other processes import the modules in `tests/user_modules`."""
+    monkeypatch.setenv("PYTHONPATH", str(USER_MODULES))

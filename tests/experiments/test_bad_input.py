@@ -1,8 +1,8 @@
 import pytest
-from conftest import study_file
 
 from quantail.errors import QuantailError
 from quantail.experiments import changed, read_study, run_study
+from tests.helpers.studies import study_file
 
 GAMES = 'games = ["CartPole-v1"]\n'
 

@@ -1,11 +1,11 @@
 import shutil
 
 import pytest
-from conftest import study_file
 
 from quantail.experiments import changed, read_study
 from quantail.experiments.estimate import LONG, Cost, estimate, in_words
 from quantail.experiments.folder import StudyFolder
+from tests.helpers.studies import study_file
 
 
 def opened(path, study):

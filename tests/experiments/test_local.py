@@ -8,8 +8,6 @@ import time
 from pathlib import Path
 
 import pytest
-from conftest import study_file
-from runs import kill_when, same_learning
 
 from quantail.cluster import cores
 from quantail.errors import QuantailError
@@ -19,6 +17,8 @@ from quantail.experiments.engines.local import LocalEngine
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.job import run_job
 from quantail.experiments.runner import View
+from tests.helpers.runs import kill_when, same_learning
+from tests.helpers.studies import study_file
 
 
 class Noted(View):

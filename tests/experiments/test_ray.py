@@ -5,13 +5,13 @@ import time
 from pathlib import Path
 
 import pytest
-from runs import kill_when
 
 from quantail.errors import QuantailError
 from quantail.experiments import read_study, run_study
 from quantail.experiments.engines import make_engine
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.runner import View
+from tests.helpers.runs import kill_when
 
 
 def test_without_ray_the_extra_is_named(tiny, tmp_path, monkeypatch):

@@ -1,13 +1,13 @@
 import itertools
 
 import pytest
-from conftest import study_file
 
 from quantail.experiments import changed, read_study, shipped
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.reading import FIGURES
 from quantail.experiments.study import Study
 from quantail.recipes import compose
+from tests.helpers.studies import study_file
 
 SIX = ["Asterix", "Assault", "Breakout", "MsPacman", "Qbert", "SpaceInvaders"]
 COUNTS = (1, 8, 32, 64)

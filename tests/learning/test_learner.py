@@ -3,37 +3,13 @@ import copy
 import numpy as np
 import pytest
 import torch
-from test_losses import triple_loop
 
 from quantail.errors import QuantailError
 from quantail.learning.batch import Batch
-from quantail.learning.learner import Learner
 from quantail.networks import build_network
-from quantail.observations import ObservationSpec
 from quantail.risk import CVaR, Neutral
-from quantail.settings import Settings
-
-SPEC = ObservationSpec((3,), "float32", "vector")
-SMALL = {"mlp_sizes": (16,), "head_size": 16, "learning_rate": 1e-3}
-
-
-def learner(risk=None, seed=0, actions=2, **changes):
-    settings = Settings().with_changes(SMALL | changes)
-    network = build_network(settings, SPEC, actions, seed)
-    draws, noise = np.random.default_rng(seed), np.random.default_rng(seed + 100)
-    return Learner(network, settings, risk or Neutral(), draws, noise, torch.device("cpu"))
-
-
-def batch(size=4, seed=0, actions=2, done=0.3):
-    g = torch.Generator().manual_seed(seed)
-    return Batch(
-        observations=torch.randn(size, 3, generator=g),
-        actions=torch.randint(actions, (size,), generator=g),
-        rewards=torch.randn(size, generator=g),
-        discounts=0.9 * (torch.rand(size, generator=g) > done).float(),
-        next_observations=torch.randn(size, 3, generator=g),
-        weights=torch.ones(size),
-    )
+from tests.helpers.learners import SPEC, batch, learner
+from tests.helpers.loops import triple_loop
 
 
 def test_targets_match_algorithm_one_written_out():

@@ -6,8 +6,6 @@ import itertools
 import numpy as np
 import pytest
 import torch
-from test_learner import SPEC, batch, learner
-from test_losses import double_loop
 
 from quantail.errors import QuantailError
 from quantail.learning.objectives import compare
@@ -15,6 +13,8 @@ from quantail.networks import build_network
 from quantail.recipes import AGENTS
 from quantail.risk import CVaR, Neutral
 from quantail.settings import Settings
+from tests.helpers.learners import SPEC, batch, learner
+from tests.helpers.loops import double_loop
 
 HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions")
 TINY = {"quantiles": 6, "atoms": 11, "online_samples": 4, "target_samples": 5, "policy_samples": 3}

@@ -2,7 +2,8 @@
 
 import pytest
 import torch
-from test_learner import batch, learner
+
+from tests.helpers.learners import batch, learner
 
 SCHEMES = ("independent", "stratified", "antithetic", "shared")
 

@@ -3,12 +3,12 @@ import pytest
 import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from test_replay import ENDINGS, Written, filled
 
 from quantail.errors import QuantailError
 from quantail.replay import PrioritizedSampler, Replay, ReplayStore
 from quantail.replay.prioritized import LEAST
 from quantail.replay.sum_tree import SumTree
+from tests.helpers.replay import ENDINGS, Written, filled
 
 WEIGHTS = st.one_of(st.just(0.0), st.floats(1e-9, 1e6))
 

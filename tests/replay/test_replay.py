@@ -1,58 +1,14 @@
-from dataclasses import replace
-
 import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import Told
 
 from quantail.errors import QuantailError
 from quantail.observations import ObservationSpec
-from quantail.replay import Replay, ReplayJournal, ReplayStore, UniformSampler, require_memory
+from quantail.replay import ReplayJournal, ReplayStore, require_memory
 from quantail.replay.memory import available_memory, human_bytes
 from quantail.replay.store import FINAL, TERMINAL, TRUNCATED
-
-PLAIN = ObservationSpec((2,), "float32", "vector")
-COMPRESSED = ObservationSpec((48, 48), "uint8", "hw")
-ENDINGS = st.sampled_from(["", "", "", "", "terminated", "truncated", "life", "cut"])
-
-
-def uniform(store, batch_size, n_step, discount):
-    return Replay(store, UniformSampler(store, np.random.default_rng(0)), batch_size, n_step, discount)
-
-
-class Written:
-    """A store and the oracle beside it, fed the same random episodes."""
-
-    def __init__(self, envs, capacity, stack, kind=PLAIN):
-        self.kind = kind
-        self.store = ReplayStore(replace(kind, stack=stack), envs, capacity)
-        self.stack = stack
-        self.places = [[] for _ in range(envs)]  # for each place, (episode, t) or None for a final frame
-        self.playing = [Told() for _ in range(envs)]
-        self.clock = 0
-
-    def frame(self):
-        self.clock += 1
-        values = np.arange(np.prod(self.kind.shape)) * 7 + self.clock
-        return values.astype(self.kind.dtype).reshape(self.kind.shape)
-
-    def step(self, env, ending):
-        told = self.playing[env]
-        frame, action, reward = self.frame(), self.clock % 5, float(self.clock % 7)
-        terminal = ending in ("terminated", "life")
-        self.store.add(env, frame, action, reward, first=not told.frames, terminal=terminal)
-        self.places[env].append((told, len(told.frames)))
-        told.frames.append(frame)
-        told.actions.append(action)
-        told.rewards.append(reward)
-        told.terminal.append(terminal)
-        if ending in ("truncated", "cut"):
-            told.final_frame = self.frame()
-            self.store.truncate(env, told.final_frame)
-            self.places[env].append(None)
-        if ending in ("terminated", "truncated", "cut"):
-            self.playing[env] = Told()
+from tests.helpers.replay import COMPRESSED, ENDINGS, PLAIN, Written, filled, uniform
 
 
 @pytest.mark.parametrize("kind", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
@@ -92,14 +48,6 @@ def test_every_transition_equals_the_oracles_across_ends_cuts_environments_and_t
             assert float(batch.discounts[0]) == pytest.approx(discount, rel=1e-6)
             if following is not None:
                 np.testing.assert_array_equal(batch.next_observations[0], following)
-
-
-def filled(envs=2, capacity=40, stack=2, steps=60, every=7):
-    written = Written(envs, capacity, stack)
-    for step in range(steps):
-        ending = ("terminated", "truncated")[(step // every) % 2] if step % every == every - 1 else ""
-        written.step(step % envs, ending)
-    return written
 
 
 def test_every_whole_transition_is_equally_likely_and_no_other_is_drawn():

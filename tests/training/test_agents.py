@@ -5,7 +5,6 @@ import signal
 import gymnasium as gym
 import numpy as np
 import pytest
-from runs import command, flags, kill_when, quantail, quick, rows, same_learning
 from safetensors.numpy import load_file
 
 import quantail as q
@@ -13,6 +12,7 @@ from quantail.recipes import AGENTS
 from quantail.replay import Replay
 from quantail.training.reporter import Reporter
 from quantail.training.support import SupportWatch
+from tests.helpers.runs import command, flags, kill_when, quantail, quick, rows, same_learning
 
 
 class Listening(Reporter):

@@ -4,7 +4,6 @@ import json
 
 import pytest
 import torch
-from runs import QUICK, command, same_learning
 
 import quantail
 from quantail.errors import QuantailError
@@ -12,6 +11,7 @@ from quantail.recipes import compose
 from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang, eased, parse_risk
 from quantail.training.attitude import attitude_of, described
 from quantail.training.train import prepare
+from tests.helpers.runs import QUICK, command, same_learning
 
 CARTPOLE = QUICK["CartPole-v1"] | {"n_step": 1}
 

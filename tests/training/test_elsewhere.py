@@ -9,7 +9,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from runs import TINY
 
 import quantail
 from quantail.errors import QuantailError
@@ -21,6 +20,7 @@ from quantail.training.clock import Clock
 from quantail.training.elsewhere import CHUNK, FRESH, Elsewhere, Orders, Player, actor_epsilons
 from quantail.training.reporter import Reporter
 from quantail.training.train import prepare
+from tests.helpers.runs import TINY
 
 pytest.importorskip("ray")
 PLAIN = {name: value for name, value in TINY.items() if name != "epsilon_steps"}

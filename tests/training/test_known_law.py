@@ -2,10 +2,10 @@
 
 import numpy as np
 import pytest
-from worlds import DISCOUNT, Lottery, exact_laws, mean, observation, quantile_function
 
 import quantail as q
 from quantail.recipes import AGENTS
+from tests.helpers.lottery import DISCOUNT, Lottery, exact_laws, mean, observation, quantile_function
 
 # Where the law is the question: targets of one step, the plain quantile loss, and every action tried.
 SETTINGS = {

@@ -10,12 +10,12 @@ from pathlib import Path
 import gymnasium as gym
 import numpy as np
 import pytest
-from runs import QUICK, TINY, command, flags, kill_when, quantail, rows, same_learning
 
 import quantail as q
 from quantail.replay.store import FINAL
 from quantail.training.reporter import Reporter
 from quantail.training.run_folder import RunFolder
+from tests.helpers.runs import QUICK, TINY, command, flags, kill_when, quantail, rows, same_learning
 
 
 @pytest.mark.parametrize("env", QUICK)

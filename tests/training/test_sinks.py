@@ -3,11 +3,11 @@ import struct
 from unittest.mock import MagicMock
 
 import pytest
-from runs import QUICK, command, flags, quantail
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from quantail.settings import Settings
 from quantail.training.sinks import TensorBoard, WeightsAndBiases
+from tests.helpers.runs import QUICK, command, flags, quantail
 
 wandb = pytest.importorskip("wandb")
 wandb_internal_pb2 = pytest.importorskip("wandb.proto.wandb_internal_pb2")

@@ -5,7 +5,6 @@ import gymnasium as gym
 import numpy as np
 import pytest
 import torch
-from runs import QUICK, TINY, ShiftedCartPole, rows
 from safetensors.numpy import load_file
 
 import quantail as q
@@ -13,6 +12,7 @@ from quantail.errors import QuantailError
 from quantail.replay.store import FIRST, TERMINAL, TRUNCATED
 from quantail.training.reporter import Reporter
 from quantail.training.seeds import GENERATORS, derived_seed, generator
+from tests.helpers.runs import QUICK, TINY, ShiftedCartPole, rows
 
 
 class Recorder(Reporter):

@@ -3,11 +3,11 @@ import shutil
 
 import numpy as np
 import pytest
-from runs import command
 
 from quantail.errors import QuantailError
 from quantail.evaluation.published import published_curves
 from quantail.viewing.comparison import Series, compare, same_agent
+from tests.helpers.runs import command
 
 
 @pytest.fixture

@@ -1,7 +1,6 @@
 import numpy as np
 import pytest
 from matplotlib.colors import to_rgb
-from test_evaluate import agent
 
 from quantail.envs import make
 from quantail.training.history import group_runs, read_history
@@ -9,6 +8,7 @@ from quantail.viewing import moments as moments_module
 from quantail.viewing.figures import learning_curves, profiles, quantile_functions, return_histograms
 from quantail.viewing.moments import Moment, find_moments
 from quantail.viewing.style import COLOURS, ink_on
+from tests.helpers.agents import agent
 
 
 def test_a_curve_is_the_mean_over_seeds_within_its_interval(cartpoles):

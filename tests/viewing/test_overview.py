@@ -1,9 +1,9 @@
 import numpy as np
 from PIL import Image
-from runs import QUICK
 
 import quantail
 from quantail.viewing import draw_overview
+from tests.helpers.runs import QUICK
 
 
 def test_the_overview_of_a_run_is_drawn(tmp_path):

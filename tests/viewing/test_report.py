@@ -9,9 +9,6 @@ from pathlib import Path
 import numpy as np
 import pytest
 from PIL import Image
-from runs import QUICK, command
-from runs import quantail as quantail_command
-from worlds import Lottery
 
 import quantail
 from quantail.errors import QuantailError
@@ -22,6 +19,9 @@ from quantail.training.results import save_result
 from quantail.viewing import sections
 from quantail.viewing.page import Report, shown_files
 from quantail.viewing.report import write_report
+from tests.helpers.lottery import Lottery
+from tests.helpers.runs import QUICK, command
+from tests.helpers.runs import quantail as quantail_command
 
 CHROMIUM = shutil.which("chromium")
 

@@ -2,7 +2,6 @@ import itertools
 
 import numpy as np
 import pytest
-from fakes import fake_results, rising
 from matplotlib.text import Text
 
 from quantail.evaluation.games import baselines, game_of
@@ -11,6 +10,7 @@ from quantail.experiments.scoring import best, late, scale_of, score
 from quantail.risk import CVaR, Neutral, Norm, Wang
 from quantail.viewing.studies import DRAWN, _apart, distortions, draw_study
 from quantail.viewing.style import styled
+from tests.helpers.fakes import fake_results, rising
 
 
 def words(figure):

@@ -6,8 +6,6 @@ import numpy as np
 import pytest
 from hypothesis import given
 from hypothesis import strategies as st
-from runs import command
-from test_evaluate import agent
 
 from quantail.envs import make
 from quantail.envs.names import action_names
@@ -17,6 +15,8 @@ from quantail.viewing.frames import COLOURS, Film, Span, apart
 from quantail.viewing.pictures import with_pictures
 from quantail.viewing.scenes import TAUS, Scene
 from quantail.viewing.video import Filmed, make_video, play
+from tests.helpers.agents import agent
+from tests.helpers.runs import command
 
 imageio_ffmpeg = pytest.importorskip("imageio_ffmpeg")
 

@@ -6,7 +6,6 @@ import ale_py
 import gymnasium as gym
 import numpy as np
 import pytest
-from runs import quantail
 
 from quantail.cli import play as command
 from quantail.envs.player import player_conditions
@@ -14,6 +13,7 @@ from quantail.errors import QuantailError
 from quantail.evaluation.starts import Recording, played_marks, read_recording
 from quantail.viewing.keys import console_action
 from quantail.viewing.window import Play
+from tests.helpers.runs import quantail
 
 pygame = pytest.importorskip("pygame")
 

@@ -1,15 +1,9 @@
 """A trained bandit, and a real server to watch it."""
 
-import threading
-from contextlib import contextmanager
-
 import pytest
-import uvicorn
 
 import quantail
-from quantail.viewing.live.serve import BOUNDS, _listen
-from quantail.viewing.live.server import build_app
-from quantail.viewing.live.shelf import Shelf
+from tests.helpers.serving import serving
 
 
 @pytest.fixture(scope="session")
@@ -19,31 +13,6 @@ def bandit(tmp_path_factory):
     quick = {"steps": 4000, "learn_start": 200, "evaluation_every": 4000, "threads": 1}
     quantail.train("Quantail/RiskyBandit-v0", out=path, **quick)
     return path
-
-
-class Running:
-    """A server in this process, on a port of its own."""
-
-    def __init__(self, app, port):
-        self.app, self.port = app, port
-        self.host = f"127.0.0.1:{port}"
-        self.page, self.live = f"http://{self.host}/", f"ws://{self.host}/live"
-
-
-@contextmanager
-def serving(*runs):
-    """The server for these runs, as `watch` starts it."""
-    app = build_app(Shelf(runs))
-    bound = _listen("127.0.0.1", 0)
-    server = uvicorn.Server(uvicorn.Config(app, **BOUNDS))
-    thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})
-    thread.start()
-    try:
-        yield Running(app, bound.getsockname()[1])
-    finally:
-        server.should_exit = True
-        thread.join(timeout=30)
-        bound.close()
 
 
 @pytest.fixture(scope="module")

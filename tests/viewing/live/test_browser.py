@@ -5,7 +5,8 @@ import shutil
 
 import pytest
 from playwright.sync_api import expect, sync_playwright
-from viewing.live.conftest import serving
+
+from tests.helpers.serving import serving
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
 pytestmark = pytest.mark.skipif(CHROMIUM is None, reason="there is no Chromium on this machine")

@@ -8,7 +8,6 @@ import time
 from contextlib import ExitStack
 
 import pytest
-from runs import command
 from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
@@ -16,6 +15,7 @@ from quantail.errors import QuantailError
 from quantail.viewing.live.serve import BOUNDS, _listen
 from quantail.viewing.live.server import TABS
 from quantail.viewing.live.shelf import Shelf
+from tests.helpers.runs import command
 
 
 def get(served, path="/", **headers):

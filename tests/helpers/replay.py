@@ -1,0 +1,60 @@
+"""Replay stores filled with known episodes."""
+
+from dataclasses import replace
+
+import numpy as np
+from hypothesis import strategies as st
+
+from quantail.observations import ObservationSpec
+from quantail.replay import Replay, ReplayStore, UniformSampler
+from tests.helpers.oracle import Told
+
+PLAIN = ObservationSpec((2,), "float32", "vector")
+COMPRESSED = ObservationSpec((48, 48), "uint8", "hw")
+ENDINGS = st.sampled_from(["", "", "", "", "terminated", "truncated", "life", "cut"])
+
+
+def uniform(store, batch_size, n_step, discount):
+    return Replay(store, UniformSampler(store, np.random.default_rng(0)), batch_size, n_step, discount)
+
+
+class Written:
+    """A store and the oracle beside it, fed the same random episodes."""
+
+    def __init__(self, envs, capacity, stack, kind=PLAIN):
+        self.kind = kind
+        self.store = ReplayStore(replace(kind, stack=stack), envs, capacity)
+        self.stack = stack
+        self.places = [[] for _ in range(envs)]  # for each place, (episode, t) or None for a final frame
+        self.playing = [Told() for _ in range(envs)]
+        self.clock = 0
+
+    def frame(self):
+        self.clock += 1
+        values = np.arange(np.prod(self.kind.shape)) * 7 + self.clock
+        return values.astype(self.kind.dtype).reshape(self.kind.shape)
+
+    def step(self, env, ending):
+        told = self.playing[env]
+        frame, action, reward = self.frame(), self.clock % 5, float(self.clock % 7)
+        terminal = ending in ("terminated", "life")
+        self.store.add(env, frame, action, reward, first=not told.frames, terminal=terminal)
+        self.places[env].append((told, len(told.frames)))
+        told.frames.append(frame)
+        told.actions.append(action)
+        told.rewards.append(reward)
+        told.terminal.append(terminal)
+        if ending in ("truncated", "cut"):
+            told.final_frame = self.frame()
+            self.store.truncate(env, told.final_frame)
+            self.places[env].append(None)
+        if ending in ("terminated", "truncated", "cut"):
+            self.playing[env] = Told()
+
+
+def filled(envs=2, capacity=40, stack=2, steps=60, every=7):
+    written = Written(envs, capacity, stack)
+    for step in range(steps):
+        ending = ("terminated", "truncated")[(step // every) % 2] if step % every == every - 1 else ""
+        written.step(step % envs, ending)
+    return written
