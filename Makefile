@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: train test lint types unit test-slow agents lock clean
+.PHONY: train test lint types unit test-slow bits agents lock clean
 
 # `make train STEPS=5000` trains for less.
 train: .venv/installed
@@ -26,6 +26,11 @@ unit: .venv/installed
 # Learning checks that take many minutes, and what needs a compiler.
 test-slow: .venv/installed
 	$(BIN)/pytest -m slow -s
+
+# Whether the working tree learns what a commit learned, bit for bit: `make bits BASE=<commit>`. With
+# AGENT, PRESET and ENV instead: the fingerprint of that run.
+bits: .venv/installed
+	$(BIN)/python tools/bits.py $(if $(AGENT),--fingerprint $(AGENT) $(PRESET) $(ENV),--base $(BASE))
 
 # Every agent on MinAtar Breakout for the default budget, and the table of scores. Given again, it goes on.
 agents: .venv/installed
