@@ -43,5 +43,10 @@ def build_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
 
 
 def build_fraction_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
-    """FQF's own optimizer for the network that proposes fractions, as in the authors' code."""
-    return CenteredRMSProp(parameters, settings.fraction_rate, 0.95, 1e-5)
+    """Return FQF's optimizer for the network that proposes fractions.
+
+    The authors' ε of 1e-5 belongs to the gradient of the *sum* over the batch. Ours is the gradient of
+    the mean, so ε, which stands beside the squared gradient, is divided by the batch size squared.
+    """
+    eps = 1e-5 / settings.batch_size**2
+    return CenteredRMSProp(parameters, settings.fraction_rate, 0.95, eps)

@@ -3,7 +3,7 @@ import math
 import pytest
 import torch
 
-from quantail.learning.optimizers import CenteredRMSProp, build_optimizer
+from quantail.learning.optimizers import CenteredRMSProp, build_fraction_optimizer, build_optimizer
 from quantail.settings import Settings
 
 
@@ -26,3 +26,18 @@ def test_the_settings_name_the_optimizer():
     assert isinstance(build_optimizer(Settings(), parameters), torch.optim.Adam)
     group = build_optimizer(Settings(optimizer="rmsprop"), parameters).param_groups[0]
     assert (group["eps"], group["decay"]) == (pytest.approx(0.01 / 32**2), 0.95)
+
+
+def test_the_fraction_optimizer_steps_on_a_mean_as_the_authors_does_on_a_sum():
+    batch, gradients = 16, [3e-4, -1e-3, 2e-2]  # gradients of the sum over the batch
+    ours = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    theirs = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
+    settings = Settings(head="fractions", batch_size=batch, fraction_rate=1e-3)
+    optimizer = build_fraction_optimizer(settings, [ours])
+    authors = CenteredRMSProp([theirs], lr=1e-3, decay=0.95, eps=1e-5)
+    for gradient in gradients:
+        ours.grad = torch.tensor([gradient / batch], dtype=torch.float64)
+        theirs.grad = torch.tensor([gradient], dtype=torch.float64)
+        optimizer.step()
+        authors.step()
+        torch.testing.assert_close(ours.detach(), theirs.detach(), rtol=1e-12, atol=0)

@@ -174,7 +174,7 @@ def test_fractions_have_an_optimizer_of_their_own_and_each_moves_only_what_is_it
         assert torch.equal(without, value) == ("proposal" not in key), key
     assert torch.equal(still.online.head.proposal.weight, before["head.proposal.weight"])
     group = mine.optimizers[1].param_groups[0]
-    assert (group["lr"], group["decay"], group["eps"]) == (1e-3, 0.95, 1e-5)
+    assert (group["lr"], group["decay"], group["eps"]) == (1e-3, 0.95, 1e-5 / 32**2)
     main, own = mine.optimizers
     proposing = {id(p) for p in mine.online.head.proposal.parameters()}
     assert {id(p) for p in own.param_groups[0]["params"]} == proposing
