@@ -48,12 +48,10 @@ class _QuantileHuber(torch.autograd.Function):
 
 
 def huber(delta: Tensor, kappa: float) -> Tensor:
-    """L_κ(δ)/κ: δ²/2κ within κ, |δ| − κ/2 beyond; |δ| for κ = 0."""
+    """Return L_κ(δ): δ²/2 where |δ| ≤ κ, κ(|δ| − κ/2) beyond, so a large κ gives the plain square."""
     size = delta.abs()
-    if kappa == 0:
-        return size
     inner = size.clamp(max=kappa)
-    return inner * (size - 0.5 * inner) / kappa
+    return inner * (size - 0.5 * inner)
 
 
 def project(atoms: Tensor, weights: Tensor, support: Tensor) -> Tensor:

@@ -60,7 +60,7 @@ def compare(
 def _expected(
     head: ExpectedValue, features: Tensor, actions: Tensor, target: Target, kappa: float
 ) -> Outcome:
-    """DQN: the error δ, quadratic within κ (so that its gradient is clipped there); priority |δ|."""
+    """DQN: the Huber loss L_κ of the error δ, whose gradient is δ clipped to ±κ; priority |δ|."""
     predictions = taken(head.law(features).atoms, actions).squeeze(1)
     delta = target.mean() - predictions
     return Outcome(huber(delta, kappa), delta.detach().abs(), predictions.detach())

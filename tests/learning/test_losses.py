@@ -120,6 +120,17 @@ def test_dqns_error_is_clipped_to_one_in_the_gradient():
     assert delta.grad.tolist() == pytest.approx([-1.0, -1.0, -0.4, 0.0, 0.7, 1.0])
 
 
+@pytest.mark.parametrize("kappa", [0.3, 1.0, 2.5, 100.0])
+def test_the_huber_loss_of_the_mean_is_not_divided_by_kappa(kappa):
+    delta = torch.linspace(-4, 4, 33, dtype=torch.float64, requires_grad=True)
+    losses = huber(delta, kappa)
+    torch.testing.assert_close(
+        losses, torch.nn.functional.huber_loss(delta, 0 * delta, reduction="none", delta=kappa)
+    )
+    losses.sum().backward()
+    torch.testing.assert_close(delta.grad, delta.detach().clamp(-kappa, kappa))
+
+
 # C51
 
 
