@@ -18,6 +18,7 @@ from quantail.settings import (
     NATURE,
     NOISY,
     OURS,
+    PRIORITIZED,
     Settings,
     coerce,
     only_with,
@@ -118,7 +119,7 @@ AGENTS: dict[str, Recipe] = {
         on={
             "atari-paper": {
                 "learning_rate": 6.25e-5,
-                "adam_epsilon": 0.005 / 32,
+                "adam_epsilon": 1.5e-4,
                 "gradient_clip": 10.0,
                 "learn_start": 20_000,
                 "target_every": 8_000,
@@ -218,7 +219,6 @@ PRESETS: dict[str, Preset] = {
             "learning_rate": 1e-3,
             "target_every": 1_000,
             "learn_start": 2_000,
-            "importance_steps": 100_000,
             "replay_capacity": 100_000,
             "epsilon_steps": 25_000,
             "evaluation_epsilon": 0.0,
@@ -245,7 +245,6 @@ PRESETS: dict[str, Preset] = {
             "adam_epsilon": 1e-8,
             "target_every": 160,
             "learn_start": 1_000,
-            "importance_steps": 80_000,
             "replay_capacity": 80_000,  # all of it: chances are learned from how often a thing was seen
             "epsilon_end": 0.5,  # every state goes on being seen
             "epsilon_steps": 20_000,
@@ -278,7 +277,6 @@ PRESETS: dict[str, Preset] = {
             "update_every": 2,
             "target_every": 500,
             "learn_start": 1_000,
-            "importance_steps": 50_000,
             "replay_capacity": 50_000,
             "epsilon_steps": 10_000,
             "evaluation_epsilon": 0.0,
@@ -365,7 +363,7 @@ def _layers(preset: str, changes: Changes, base: str) -> list[tuple[str, Changes
         published = about.heads.get("fractions") is FQF_ATARI and above["head"] == "fractions"
         of_preset = [(about.source, about.settings), (FQF if published else OURS, for_head)]
     elsewhere = {"replay": "prioritized"} if above.get("engine") == "ray" else {}
-    return [
+    layers = [
         *of_preset,
         *needs,
         (recipe.paper, {"agent": agent, **recipe.parts}),
@@ -374,6 +372,10 @@ def _layers(preset: str, changes: Changes, base: str) -> list[tuple[str, Changes
         (preset, file),
         ("you", changes),
     ]
+    # β of prioritized replay reaches 1 at the end of the run as it begins. The number is written into
+    # the run, so that β stays there when the run is lengthened.
+    steps = next((v["steps"] for _, v in reversed(layers) if "steps" in v), Settings.steps)
+    return [(PRIORITIZED, {"importance_steps": coerce("steps", steps)}), *layers]
 
 
 def _like(preset: str) -> str:

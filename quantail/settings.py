@@ -116,7 +116,7 @@ class Settings:
     replay: str = _setting("uniform", "replay", "how transitions are drawn", choices=("uniform", "prioritized"))
     priority_exponent: float = _setting(0.6, "replay", "α, how much priorities count; 0 is uniform", source=PRIORITIZED, least=0, most=1, only=("replay", "prioritized"))
     importance_start: float = _setting(0.4, "replay", "β at the start, how much of the bias is corrected", source=PRIORITIZED, least=0, most=1, only=("replay", "prioritized"))
-    importance_steps: int = _setting(50_000_000, "replay", "until β is 1", unit="steps", source=PRIORITIZED, least=0, only=("replay", "prioritized"))
+    importance_steps: int = _setting(50_000_000, "replay", "until β is 1; unless given, the steps with which the run begins", unit="steps", source=PRIORITIZED, least=0, only=("replay", "prioritized"))
     replay_capacity: int = _setting(1_000_000, "replay", "places for transitions, over all environments", unit="steps", source=NATURE, least=16)
 
     epsilon_start: float = _setting(1.0, "acting", "chance of a random action at the start", source=NATURE, least=0, most=1, only=("engine", "local"))

@@ -51,7 +51,7 @@ def test_the_published_atari_settings():
     assert of("c51", *adam) == ("adam", 2.5e-4, 0.01 / 32)
     assert of("c51", "atoms", "value_min", "value_max") == (51, -10.0, 10.0)
     assert of("qr-dqn", *adam, "quantiles", "kappa") == ("adam", 5e-5, 0.01 / 32, 200, 1.0)
-    assert of("rainbow", *adam) == ("adam", 6.25e-5, 0.005 / 32)
+    assert of("rainbow", *adam) == ("adam", 6.25e-5, 1.5e-4)
     assert of("rainbow", "learn_start", "target_every", "gradient_clip") == (20_000, 8_000, 10.0)
     assert of("rainbow", "priority_exponent", "noisy_sigma", "atoms") == (0.5, 0.5, 51)
     assert of("rainbow", "epsilon_start", "epsilon_end") == (0.0, 0.0)
@@ -200,3 +200,12 @@ def test_the_sticky_preset_is_the_paper_s_but_for_its_environment_and_is_evaluat
     differ = {name for name in vars(paper) if getattr(paper, name) != getattr(sticky, name)}
     assert differ == {"sticky", "no_ops", "life_loss_ends"}
     assert own_protocol(sticky).label == PROTOCOLS["sticky"].label
+
+
+@pytest.mark.parametrize("preset", ["atari-paper", "minatar", "small", "worlds"])
+def test_beta_of_prioritized_replay_reaches_one_at_the_end_of_the_run(preset):
+    changes = {"agent": "prioritized-dqn"}
+    assert compose(preset, changes).importance_steps == compose(preset, changes).steps
+    assert compose(preset, changes | {"steps": 60_000}).importance_steps == 60_000
+    given = compose(preset, changes | {"steps": 60_000, "importance_steps": 9})
+    assert given.importance_steps == 9

@@ -29,6 +29,8 @@ class Listening(Reporter):
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_run_resumed_agrees_bit_for_bit_with_one_that_was_not(agent, tmp_path):
     settings = quick(agent)
+    if AGENTS[agent].parts.get("replay") == "prioritized":
+        settings["importance_steps"] = 300  # else β would end with the first 200 steps
     whole = q.train("CartPole-v1", out=tmp_path / "whole", steps=300, **settings)
     q.train("CartPole-v1", out=tmp_path / "half", steps=200, **settings)
     q.resume(tmp_path / "half", steps=300)
@@ -183,3 +185,19 @@ def test_importance_rises_on_a_line_to_one(tmp_path):
         q.train("CartPole-v1", out=tmp_path / "run", steps=140, **settings)
     steps = [step for step in range(60, 141) if step % 4 == 0]
     assert seen == pytest.approx([min(1.0, 0.2 + 0.8 * step / 100) for step in steps])
+
+
+def test_importance_stays_at_one_when_a_run_is_lengthened(tmp_path):
+    q.train("CartPole-v1", out=tmp_path / "run", steps=120, **quick("prioritized-dqn"))
+    seen = []
+
+    class Watching(Replay):
+        def sample(self, importance=1.0):
+            seen.append(importance)
+            return super().sample(importance)
+
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr("quantail.training.trainer.Replay", Watching)
+        q.resume(tmp_path / "run", steps=200)
+    assert seen
+    assert set(seen) == {1.0}
