@@ -1,5 +1,11 @@
 """Shared by all tests."""
 
+import os
+
+# Some virtual machines report AMX and do not allow it: a bfloat16 product would end the process. oneDNN
+# reads this once, so it stands before torch is imported.
+os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
+
 import pytest
 import torch
 
