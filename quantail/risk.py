@@ -33,13 +33,23 @@ class RiskMeasure:
         raise NotImplementedError
 
     def inverse(self, level: Tensor) -> Tensor:
-        """β⁻¹: the share of uniform τ that β takes to this level or below."""
-        low, high = torch.zeros_like(level), torch.ones_like(level)
-        for _ in range(32):  # halvings: β need not be invertible in closed form, nor continuous
-            middle = (low + high) / 2
-            below = self.distort(middle) <= level
-            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
-        return torch.where(level >= 1, torch.ones_like(level), (low + high) / 2)
+        """Return β⁻¹(c), the share of uniform τ that β maps to c or below, by bisection.
+
+        The gradient is 1/β′(β⁻¹(c)), and 0 where β jumps over c or does not reach it. Measures with a
+        closed form override this.
+        """
+        inverse: Tensor = _BisectedInverse.apply(level, self)  # type: ignore[no-untyped-call]
+        return inverse
+
+    def slope(self, tau: Tensor) -> Tensor:
+        """Return β′(τ): by automatic differentiation, or by finite differences where β has no graph."""
+        with torch.enable_grad():
+            point = tau.detach().requires_grad_()
+            mapped = self.distort(point)
+            if mapped.requires_grad:
+                return torch.autograd.grad(mapped.sum(), point)[0]
+        low, high = (tau - 1e-5).clamp(min=0), (tau + 1e-5).clamp(max=1)
+        return (self.distort(high) - self.distort(low)) / (high - low)
 
     def in_range(self) -> bool:
         """Whether η is one that the measure takes."""
@@ -89,11 +99,11 @@ class CPW(RiskMeasure):
     eta: float
     name = "cpw"
     summary = "cumulative probability weighting: below 1 both tails count less; 0.71 fits people"
-    takes = "a number of at least 0.28 (below that the map is not monotone)"
+    takes = "a number from 0.28 (below that the map is not monotone) to 1000"
     neutral_eta = 1.0
 
     def in_range(self) -> bool:
-        return 0.28 <= self.eta < math.inf
+        return 0.28 <= self.eta <= 1000
 
     def distort(self, tau: Tensor) -> Tensor:
         # In logarithms, so that a large η cannot underflow to 0/0.
@@ -108,18 +118,18 @@ class Wang(RiskMeasure):
     eta: float
     name = "wang"
     summary = "shifts a normal return by η deviations: averse below 0, seeking above"
-    takes = "any finite number"
+    takes = "a number from -100 to 100"
     neutral_eta = 0.0
 
     def in_range(self) -> bool:
-        return math.isfinite(self.eta)
+        return -100 <= self.eta <= 100
 
     def distort(self, tau: Tensor) -> Tensor:
         shifted: Tensor = torch.special.ndtr(torch.special.ndtri(tau) + self.eta)
         return shifted
 
     def inverse(self, level: Tensor) -> Tensor:
-        return Wang(-self.eta).distort(level)
+        return _inside(Wang(-self.eta).distort, level)
 
 
 @dataclass(frozen=True)
@@ -129,11 +139,11 @@ class Pow(RiskMeasure):
     eta: float
     name = "pow"
     summary = "power weighting: averse below 0, seeking above"
-    takes = "any finite number"
+    takes = "a number from -1000 to 1000"
     neutral_eta = 0.0
 
     def in_range(self) -> bool:
-        return math.isfinite(self.eta)
+        return -1000 <= self.eta <= 1000
 
     def distort(self, tau: Tensor) -> Tensor:
         exponent = 1.0 / (1.0 + abs(self.eta))
@@ -144,7 +154,9 @@ class Pow(RiskMeasure):
 
     def inverse(self, level: Tensor) -> Tensor:
         power = 1.0 + abs(self.eta)
-        return level**power if self.eta >= 0 else -torch.expm1(power * torch.log1p(-level))
+        if self.eta >= 0:
+            return level**power
+        return _inside(lambda inner: -torch.expm1(power * torch.log1p(-inner)), level)
 
 
 @dataclass(frozen=True)
@@ -154,11 +166,11 @@ class CVaR(RiskMeasure):
     eta: float
     name = "cvar"
     summary = "the mean of the worst fraction η of returns: averse"
-    takes = "a number above 0 and at most 1"
+    takes = "a number from 1e-6 to 1"
     neutral_eta = 1.0
 
     def in_range(self) -> bool:
-        return 0 < self.eta <= 1
+        return 1e-6 <= self.eta <= 1
 
     def distort(self, tau: Tensor) -> Tensor:
         return self.eta * tau
@@ -205,19 +217,22 @@ class Custom(RiskMeasure):
     def __post_init__(self) -> None:
         if not self.text:
             object.__setattr__(self, "text", _importable_name(self.map))
-        grid = torch.linspace(0, 1, 257)
-        try:
-            answer = torch.as_tensor(self.map(grid))
-        except Exception as error:
-            raise QuantailError(f"risk {self} failed on a tensor of τ: {error}") from error
-        if answer.shape != grid.shape:
-            raise QuantailError(
-                f"risk {self} must return one value for each τ: "
-                f"it got shape {tuple(grid.shape)} and returned {tuple(answer.shape)}."
-            )
-        inside = bool(((answer >= 0) & (answer <= 1)).all())
-        if not inside or bool((answer.diff() < -1e-6).any()):
-            raise QuantailError(f"risk {self} must map [0, 1] into [0, 1] and must not decrease in τ.")
+        for dtype in (torch.float32, torch.float64):  # samples come in single, probabilities in double
+            grid = torch.linspace(0, 1, 257, dtype=dtype)
+            try:
+                answer = torch.as_tensor(self.map(grid))
+            except Exception as error:
+                raise QuantailError(f"risk {self} failed on a {dtype} tensor of τ: {error}") from error
+            if answer.shape != grid.shape:
+                raise QuantailError(
+                    f"risk {self} must return one value for each τ: "
+                    f"it got shape {tuple(grid.shape)} and returned {tuple(answer.shape)}."
+                )
+            inside = bool(((answer >= 0) & (answer <= 1)).all())
+            if not inside or bool((answer.diff() < -1e-6).any()):
+                raise QuantailError(
+                    f"risk {self} must map [0, 1] into [0, 1] and must not decrease in τ."
+                )
 
     def distort(self, tau: Tensor) -> Tensor:
         return torch.as_tensor(self.map(tau)).to(tau.dtype)
@@ -267,6 +282,41 @@ def eased(measure: RiskMeasure, share: float) -> RiskMeasure:
 def midpoints(count: int, dtype: torch.dtype = torch.float32) -> Tensor:
     """The levels (k + ½)/count: the fixed τ that stand for a uniform one."""
     return ((torch.arange(count, dtype=torch.float64) + 0.5) / count).to(dtype)
+
+
+HALVINGS = 32
+
+
+class _BisectedInverse(torch.autograd.Function):
+    """β⁻¹ of any measure, which need be neither continuous nor strictly increasing."""
+
+    @staticmethod
+    def forward(ctx: Any, level: Tensor, measure: RiskMeasure) -> Tensor:
+        low, high = torch.zeros_like(level), torch.ones_like(level)
+        for _ in range(HALVINGS):
+            middle = (low + high) / 2
+            below = measure.distort(middle) <= level
+            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
+        inverse = torch.where(level >= 1, torch.ones_like(level), (low + high) / 2)
+        ctx.measure = measure
+        ctx.save_for_backward(level, inverse)
+        return inverse
+
+    @staticmethod
+    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
+        level, inverse = ctx.saved_tensors
+        slope = ctx.measure.slope(inverse)
+        # Bisection leaves an error of 2^-HALVINGS in τ; a larger gap is a jump of β.
+        missed = (ctx.measure.distort(inverse) - level).abs()
+        reached = missed <= 1e-6 + 4 * slope.abs() * 2.0**-HALVINGS
+        rises = reached & slope.isfinite() & (slope > 0)
+        return gradient * torch.where(rises, 1 / slope.where(rises, 1.0), 0.0), None
+
+
+def _inside(inverse: TauMap, level: Tensor) -> Tensor:
+    """Apply β⁻¹ within (0, 1) and keep 0 and 1, where its gradient would be 0·∞."""
+    inside = (level > 0) & (level < 1)
+    return torch.where(inside, inverse(torch.where(inside, level, 0.5)), level)
 
 
 def _exact(eta: float) -> str:

@@ -80,6 +80,30 @@ def test_norm_is_the_quantile_function_of_a_mean_of_uniforms(eta):
     np.testing.assert_allclose(Norm(eta)(levels), np.quantile(draws, levels), atol=2e-3)
 
 
+LIMITS = [CPW(0.28), CPW(1000), Wang(-100), Wang(100), Pow(-1000), Pow(1000), CVaR(1e-6), Norm(30)]
+
+
+@pytest.mark.parametrize("measure", LIMITS, ids=str)
+@pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
+def test_measures_and_their_inverses_are_numbers_from_0_to_1_at_the_limits_of_eta(measure, dtype):
+    tiny, eps = torch.finfo(dtype).tiny, torch.finfo(dtype).eps
+    tau = torch.tensor([0.0, tiny, 1e-6, 0.3, 0.5, 0.9, 1 - eps, 1.0], dtype=dtype)
+    for answer in (measure(tau), measure.inverse(tau)):
+        assert ((answer >= 0) & (answer <= 1)).all(), answer
+        assert (answer.diff() >= 0).all(), answer
+
+
+@pytest.mark.parametrize("eta", [1.2, 1.9, 2.1, 2.5, 2.7, 5.0])
+def test_cpw_above_one_raises_both_tails_only_below_two_and_is_averse_above_2_61(eta):
+    u = torch.tensor([1e-4, 1 - 1e-6], dtype=torch.float64).requires_grad_()
+    density = torch.autograd.grad(CPW(eta).inverse(u).sum(), u)[0]  # weight of the quantile at u
+    assert density[0] > 1
+    assert (density[1] > 1) == (eta < 2)
+    tau = torch.linspace(0.001, 0.999, 999, dtype=torch.float64)
+    convex = bool((CPW(eta)(tau).diff().diff() > -1e-12).all())
+    assert convex == (eta > 2.61)
+
+
 @pytest.mark.parametrize("measure", EXAMPLES, ids=str)
 @pytest.mark.parametrize("dtype", [torch.float32, torch.float64])
 def test_measures_are_finite_monotone_and_exact_at_both_ends(measure, dtype):
@@ -126,14 +150,18 @@ def test_text_form_reads_back_as_the_same_measure(measure):
 @pytest.mark.parametrize(
     ("text", "says"),
     [
-        ("cvar:0", "above 0 and at most 1"),
-        ("cvar:1.5", "above 0 and at most 1"),
-        ("cpw:0.2", "at least 0.28"),
+        ("cvar:0", "from 1e-6 to 1"),
+        ("cvar:1.5", "from 1e-6 to 1"),
+        ("cvar:1e-300", "from 1e-6 to 1"),
+        ("cpw:0.2", "from 0.28"),
+        ("cpw:1e39", "to 1000"),
+        ("wang:1e308", "from -100 to 100"),
+        ("pow:-1e308", "from -1000 to 1000"),
         ("norm:2.5", "whole number from 1 to 30"),
         ("norm:0", "whole number from 1 to 30"),
-        ("wang:inf", "finite"),
-        ("pow:nan", "finite"),
-        ("cvar", "above 0"),
+        ("wang:inf", "from -100 to 100"),
+        ("pow:nan", "from -1000 to 1000"),
+        ("cvar", "from 1e-6 to 1"),
         ("neutral:3", "unknown risk"),
         ("cvarr:0.1", "Did you mean 'cvar'"),
         ("nowhere.risks:beta", "cannot be imported"),

@@ -28,9 +28,9 @@ class Law:
         if isinstance(risk, Neutral) or self.atoms.shape[1] == 1:
             return self.mean()
         atoms, cumulated = self._sorted()
-        edges = risk.inverse(cumulated).to(atoms)
+        edges = risk.inverse(cumulated)
         shares = edges.diff(dim=1, prepend=torch.zeros_like(edges[:, :1]))
-        return (shares * atoms).sum(dim=1)
+        return (shares.to(atoms) * atoms).sum(dim=1)
 
     def quantiles(self, taus: Tensor) -> Tensor:
         """F⁻¹(τ), the least atom z with F(z) ≥ τ: taus [batch, T] -> [batch, T, actions]."""
@@ -41,17 +41,18 @@ class Law:
         return atoms.gather(1, index.clamp(max=atoms.shape[1] - 1).transpose(1, 2))
 
     def _sorted(self) -> tuple[Tensor, Tensor]:
-        """Atoms in rising order, and their cumulated chances [batch, M, actions] or [1, M, 1].
+        """Return sorted atoms and their cumulated probabilities, [batch, M, actions] or [1, M, 1].
 
-        The chances are on the CPU, where every map of τ runs, and never pass 1 by rounding.
+        Probabilities are cumulated and normalised in float64, so that rounding does not swallow a rare
+        upper tail, and on the CPU, where every map of τ runs.
         """
         atoms, order = self.atoms.sort(dim=1)
         if self.weights is None:
             steps = torch.arange(1, atoms.shape[1] + 1, dtype=torch.float64) / atoms.shape[1]
-            return atoms, steps.to(atoms.dtype).view(1, -1, 1)
-        cumulated = self.weights.expand_as(atoms).gather(1, order).cpu().cumsum(dim=1).clamp(max=1)
-        cumulated[:, -1] = 1
-        return atoms, cumulated
+            return atoms, steps.view(1, -1, 1)
+        weights = self.weights.expand_as(atoms).gather(1, order)
+        cumulated = weights.cpu().double().cumsum(dim=1)
+        return atoms, cumulated / cumulated[:, -1:]
 
 
 def expectation(atoms: Tensor, weights: Tensor | None) -> Tensor:

@@ -8,7 +8,7 @@ import torch
 from quantail.networks import build_network
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.observations import ObservationSpec
-from quantail.risk import CVaR, Neutral, Wang, midpoints
+from quantail.risk import CPW, Custom, CVaR, Neutral, Norm, Pow, Wang, midpoints
 from quantail.settings import Settings
 
 VECTOR = ObservationSpec((5,), "float32", "vector")
@@ -64,6 +64,21 @@ def test_the_value_of_every_head_is_the_mean_of_its_quantiles_through_the_distor
     value = net.values(psi, risk, many)
     expected = net.quantiles(psi, risk(many)).mean(dim=1)
     torch.testing.assert_close(value, expected, rtol=0, atol=2e-3)
+
+
+EVERY_KIND = [Neutral(), CPW(0.71), Wang(-0.75), Pow(-2), CVaR(0.3), Norm(3), Custom(lambda t: t**2)]
+
+
+@pytest.mark.parametrize("risk", EVERY_KIND, ids=str)
+@pytest.mark.parametrize("head", HEADS)
+def test_the_value_of_every_head_has_the_gradient_of_finite_differences_in_the_features(
+    head, risk, monkeypatch
+):
+    monkeypatch.setattr("quantail.risk.HALVINGS", 52)  # so that differences can be as small as 1e-6
+    net = network(head)
+    psi = features(net, batch=2).requires_grad_()
+    taus = torch.rand(2, 8, generator=torch.Generator().manual_seed(1)).double()
+    assert torch.autograd.gradcheck(lambda x: net.values(x, risk, taus), psi, eps=1e-6, atol=1e-6)
 
 
 @pytest.mark.parametrize("head", HEADS)

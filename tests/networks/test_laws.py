@@ -1,12 +1,14 @@
 import numpy as np
 import pytest
 import torch
+from scipy import stats
 
 from quantail.networks.laws import Law
 from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang, parse_risk
 
 MEASURES = [CPW(0.71), CVaR(0.3), CVaR(1.0), Norm(3), Pow(-2), Pow(1.5), Wang(-0.75), Wang(0.75)]
 OWN = parse_risk(lambda tau: tau**2)
+CUT = parse_risk(lambda tau: np.clip(np.asarray(tau.detach()) * 1.25, 0, 1))  # without a graph
 
 
 def some(kind, batch=3, atoms=7, actions=2, seed=0):
@@ -83,6 +85,46 @@ def test_in_single_precision_a_peaked_law_has_a_value_under_every_measure(kind, 
     value = Law(atoms, weights).value(risk)
     exact = Law(atoms.double(), weights.double() / weights.double().sum(dim=1, keepdim=True)).value(risk)
     torch.testing.assert_close(value.double(), exact, rtol=0, atol=1e-2)
+
+
+@pytest.mark.parametrize("eta", [1.5, 3.0, 5.0])
+def test_a_rare_upper_tail_counts_under_a_measure_that_seeks_it(eta):
+    """Cumulated in float32, the atoms on the right would have no probability at all."""
+    logits = torch.full((1, 51, 1), 0.0)
+    logits[:, 35:] = -18.0
+    probabilities = torch.softmax(logits, dim=1)
+    atoms = torch.linspace(-10, 10, 51).view(1, 51, 1)
+    z, p = atoms.double().flatten().numpy(), torch.softmax(logits.double(), dim=1).flatten().numpy()
+    # β⁻¹ from above, by the survival function, so that no digits of the tail are lost.
+    above = p[::-1].cumsum()[::-1]  # P(Z >= z_i)
+    shares = stats.norm.sf(stats.norm.isf(above) - eta)
+    exact = float((z * -np.diff(np.append(shares, 0.0))).sum())
+    value = float(Law(atoms, probabilities).value(Wang(eta)))
+    assert value == pytest.approx(exact, abs=1e-4)
+
+
+@pytest.mark.parametrize("risk", [Neutral(), *MEASURES, CPW(3.0), OWN, CUT], ids=str)
+@pytest.mark.parametrize("kind", ["equal", "shared", "own"])
+def test_the_gradient_of_a_value_is_that_of_finite_differences(kind, risk):
+    law = some(kind, batch=2, atoms=5)
+    inputs = [law.atoms] if law.weights is None else [law.atoms, law.weights.log()]
+
+    def value(atoms, logits=None):
+        weights = None if logits is None else torch.softmax(logits, dim=1)
+        return Law(atoms, weights).value(risk)
+
+    inputs = [tensor.clone().requires_grad_() for tensor in inputs]
+    assert value(*inputs).requires_grad
+    assert torch.autograd.gradcheck(value, inputs, eps=1e-4, atol=1e-5, rtol=1e-4)
+
+
+@pytest.mark.parametrize("risk", [*MEASURES, CPW(3.0), OWN], ids=str)
+def test_probabilities_that_are_exactly_zero_have_a_finite_gradient(risk):
+    logits = torch.tensor([[-300.0, 0.0, 1.0, -300.0]]).unsqueeze(2).requires_grad_()
+    weights = torch.softmax(logits, dim=1)
+    assert (weights == 0).sum() == 2
+    Law(torch.tensor([-1.0, 0.0, 1.0, 2.0]).view(1, 4, 1), weights).value(risk).sum().backward()
+    assert logits.grad.isfinite().all()
 
 
 def test_values_do_not_depend_on_the_order_of_atoms():
