@@ -72,6 +72,7 @@ class Settings:
     action_repeat: int = _setting(1, "environment", "ALE: frames for which an action is held", unit="frames", least=1)
     no_ops: int = _setting(0, "environment", "ALE: most no-op actions at the start of a game, drawn uniformly", unit="frames", least=0)
     sticky: float = _setting(0.0, "environment", "ALE: chance at each frame that the last action stays", source="Machado et al. 2018", least=0, most=1)
+    resize: str = _setting("bilinear", "environment", "ALE: how a screen is shrunk to 84×84; area is that of Dopamine and of the original DQN", source="DQN Zoo, Quan and Ostrovski 2020", choices=("bilinear", "area"))
     life_loss_ends: bool = _setting(False, "environment", "ALE: a lost life ends the bootstrap, never the game")
 
     head: str = _setting("implicit", "network", "how the law of the return is represented", choices=("expected", "categorical", "quantiles", "implicit", "fractions"))

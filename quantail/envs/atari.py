@@ -1,6 +1,7 @@
 """ALE games under the protocol of the paper, on top of the raw emulator."""
 
 from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import ale_py
@@ -15,6 +16,28 @@ from quantail.errors import QuantailError
 
 Frame = NDArray[np.uint8]
 SIDE = 84
+
+
+def area_average(screen: Frame, side: int) -> Frame:
+    """Shrink a screen to side × side; each pixel is the mean of the area that it covers.
+
+    This is OpenCV's INTER_AREA, which Dopamine uses, and what the original DQN's `image.scale` does.
+    """
+    height, width = screen.shape
+    rows, columns = _coverage(height, side), _coverage(width, side)
+    shrunk: Frame = np.rint(rows @ screen.astype(np.float32) @ columns.T).astype(np.uint8)
+    return shrunk
+
+
+@cache
+def _coverage(source: int, target: int) -> NDArray[np.float32]:
+    """Return the share of each target pixel that each source pixel covers, [target, source]."""
+    edges = np.arange(target + 1) * (source / target)
+    pixels = np.arange(source)
+    begin = np.maximum(edges[:-1, None], pixels)
+    end = np.minimum(edges[1:, None], pixels + 1)
+    shares: NDArray[np.float32] = ((end - begin).clip(min=0) * (target / source)).astype(np.float32)
+    return shares
 
 
 class AtariGame(gym.Env[Frame, Any]):
@@ -35,6 +58,7 @@ class AtariGame(gym.Env[Frame, Any]):
         action_repeat: int = 4,
         no_ops: int = 30,
         sticky: float = 0.0,
+        resize: str = "bilinear",
         mode: int | None = None,
         difficulty: int | None = None,
         all_actions: bool = False,
@@ -42,6 +66,7 @@ class AtariGame(gym.Env[Frame, Any]):
     ) -> None:
         self.render_mode = render_mode
         self.action_repeat, self.no_ops, self.sticky = action_repeat, no_ops, sticky
+        self.resize = resize
         self.ale = ale_py.ALEInterface()
         self.ale.setFloat("repeat_action_probability", 0.0)
         self.ale.setInt("random_seed", 0)
@@ -117,7 +142,10 @@ class AtariGame(gym.Env[Frame, Any]):
         return self.ale.act(action)
 
     def _frame(self) -> Frame:
-        image = Image.fromarray(self._screens.max(axis=0))
+        screen = self._screens.max(axis=0)
+        if self.resize == "area":
+            return area_average(screen, SIDE)
+        image = Image.fromarray(screen)
         return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR))
 
     def _info(self, *, life_lost: bool) -> dict[str, Any]:

@@ -22,7 +22,7 @@ EnvSource = str | Callable[[], Env]
 Kind = Literal["atari", "minatar", "world", "other"]
 
 FUNCTION = "function "  # before the name of an environment that is not an id
-ATARI_ONLY = ("action_repeat", "no_ops", "sticky", "life_loss_ends")
+ATARI_ONLY = ("action_repeat", "no_ops", "sticky", "resize", "life_loss_ends")
 
 
 def make(
@@ -150,6 +150,7 @@ def _make_atari(source: str, settings: Settings, render_mode: str | None, all_ac
         action_repeat=settings.action_repeat,
         no_ops=settings.no_ops,
         sticky=settings.sticky,
+        resize=settings.resize,
         mode=options["mode"],
         difficulty=options["difficulty"],
         all_actions=all_actions,

@@ -5,7 +5,7 @@ from ale_py import roms
 from PIL import Image
 
 from quantail.envs import make, specs_of
-from quantail.envs.atari import AtariGame
+from quantail.envs.atari import AtariGame, area_average
 from quantail.recipes import compose
 
 
@@ -126,3 +126,28 @@ def test_every_id_of_a_game_gets_the_same_preprocessing(name):
     for action in (0, 2, 3, 2):
         here, there = env.step(action), reference.step(action)
         np.testing.assert_array_equal(here[0], there[0])
+
+
+def area_by_repetition(screen, side):
+    """Every pixel repeated until both sizes divide the number of copies, then plain means of blocks."""
+    rows = screen.astype(np.float64).repeat(side, axis=0).reshape(side, len(screen), -1).mean(axis=1)
+    return rows.repeat(side, axis=1).reshape(side, side, screen.shape[1]).mean(axis=2)
+
+
+@pytest.mark.parametrize("game", ["pong", "breakout", "seaquest"])
+def test_resize_area_is_the_mean_of_the_area_that_a_pixel_covers(game):
+    settings = compose("atari-paper", {"resize": "area", "no_ops": 0, "stack": 1})
+    env = make(f"ALE/{game.capitalize()}-v5", settings)
+    screens, rng = env.unwrapped._screens, np.random.default_rng(0)
+    env.reset(seed=0)
+    for _ in range(50):
+        frame, *_ = env.step(int(rng.integers(env.action_space.n)))
+        exact = area_by_repetition(screens.max(axis=0), 84)
+        assert np.abs(frame - exact).max() <= 0.5 + 1e-3
+
+
+def test_an_area_average_keeps_a_plain_screen_and_the_mean_of_any():
+    plain = np.full((210, 160), 200, np.uint8)
+    assert (area_average(plain, 84) == 200).all()
+    noise = np.random.default_rng(0).integers(256, size=(210, 160), dtype=np.uint8)
+    assert area_average(noise, 84).mean() == pytest.approx(noise.mean(), abs=0.05)
