@@ -121,11 +121,13 @@ class ImplicitQuantiles(nn.Module):
         sigma: float,
         embedding: Embedding,
         merge: str,
+        nonnegative: bool = False,  # whether ψ is
     ) -> None:
         super().__init__()
         self.phi = embedding
         self.merge = merge
-        self.sparse = merge == "multiply" and embedding.rectified  # zeros of ψ and φ are the merge's
+        # Zeros of ψ and φ are zeros of the merge, and may be skipped where ψ comes from a ReLU.
+        self.sparse = merge == "multiply" and embedding.rectified and nonnegative
         merged = 2 * features if merge == "concatenate" else features
         self.f = stream(merged, hidden, actions, sigma)
         self.v = stream(merged, hidden, 1, sigma) if dueling else None
@@ -197,8 +199,8 @@ def between(fractions: Tensor) -> Tensor:
     return (fractions[:, :-1] + fractions[:, 1:]) / 2
 
 
-def build_head(settings: Settings, features: int, actions: int) -> Head:
-    """The head that the settings name."""
+def build_head(settings: Settings, features: int, actions: int, nonnegative: bool = False) -> Head:
+    """Build the head that the settings name; `nonnegative` says whether the torso's features are."""
     s = settings
     sigma = s.noisy_sigma if s.noisy else 0.0
     common = (features, actions, s.head_size, s.dueling, sigma)
@@ -209,7 +211,7 @@ def build_head(settings: Settings, features: int, actions: int) -> Head:
     if s.head == "quantiles":
         return FixedQuantiles(*common, s.quantiles)
     embedding = Embedding(s.embedding, s.embedding_size, s.embedding_activation, features)
-    implicit = ImplicitQuantiles(*common, embedding, s.merge)
+    implicit = ImplicitQuantiles(*common, embedding, s.merge, nonnegative)
     return implicit if s.head == "implicit" else LearnedFractions(features, implicit, s.quantiles)
 
 

@@ -74,7 +74,7 @@ def build_network(
 ) -> QuantileNetwork:
     """The network that the settings name, with weights drawn from this seed."""
     torso = build_torso(settings.torso, spec, settings.mlp_sizes)
-    network = QuantileNetwork(torso, build_head(settings, torso.features, actions))
+    network = QuantileNetwork(torso, build_head(settings, torso.features, actions, torso.nonnegative))
     initialise(network, torch.Generator().manual_seed(seed))
     if isinstance(network.head, LearnedFractions):
         network.head.start_evenly()

@@ -1,4 +1,8 @@
-"""Torsos ψ: from a batch of observations to a batch of feature vectors, ending in a ReLU."""
+"""Torsos ψ: from a batch of observations to a batch of feature vectors.
+
+A torso says whether its features are `nonnegative`. Only then may a head use the product that skips
+zeros (see `products.py`), which is wrong for negative features.
+"""
 
 import torch
 from torch import Tensor, nn
@@ -30,6 +34,7 @@ class NatureCNN(nn.Sequential):
     """The three convolutions of DQN (Mnih et al. 2015)."""
 
     smallest = 36
+    nonnegative = True  # ends in a ReLU
 
     def __init__(self, spec: ObservationSpec) -> None:
         entrance = ImageInput(spec)
@@ -51,6 +56,7 @@ class MinAtarCNN(nn.Sequential):
     """The one convolution of MinAtar's own DQN (Young and Tian 2019)."""
 
     smallest = 3
+    nonnegative = True  # ends in a ReLU
 
     def __init__(self, spec: ObservationSpec) -> None:
         entrance = ImageInput(spec)
@@ -61,6 +67,8 @@ class MinAtarCNN(nn.Sequential):
 
 class MLP(nn.Sequential):
     """Fully connected layers for vectors; bytes are scaled to [0, 1]."""
+
+    nonnegative = True  # ends in a ReLU
 
     def __init__(self, spec: ObservationSpec, sizes: tuple[int, ...]) -> None:
         width = 1

@@ -5,10 +5,11 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from quantail.networks import products
+from quantail.networks import QuantileNetwork, build_network, products
 from quantail.networks.heads import build_head
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.networks.products import merged_linear
+from quantail.observations import ObservationSpec
 from quantail.recipes import compose
 
 BATCH, LEVELS, COSINES, FEATURES = 7, 5, 6, 40
@@ -78,7 +79,7 @@ def test_features_are_left_out_where_that_pays_and_kept_in_aligned_numbers():
 def test_a_head_learns_the_same_as_without_it(monkeypatch, embedding, parts):
     monkeypatch.setattr(products, "WORTH", 0)
     settings = compose("minatar", {"embedding": embedding, **parts})
-    head = build_head(settings, FEATURES, actions=3).double()
+    head = build_head(settings, FEATURES, actions=3, nonnegative=True).double()
     initialise(head, torch.Generator().manual_seed(0))
     for layer in head.modules():
         if isinstance(layer, NoisyLinear):
@@ -117,7 +118,7 @@ def test_without_gradients_no_more_than_a_chunk_is_held(monkeypatch):
 
 
 def test_a_head_skips_zeros_where_rows_are_many_and_does_not_where_they_are_few():
-    head = build_head(compose("minatar", {}), FEATURES, actions=3)
+    head = build_head(compose("minatar", {}), FEATURES, actions=3, nonnegative=True)
     initialise(head, torch.Generator().manual_seed(0))
 
     def functions(batch, levels):
@@ -135,7 +136,7 @@ def test_a_head_skips_zeros_where_rows_are_many_and_does_not_where_they_are_few(
 
 def test_levels_that_are_not_contiguous_get_their_own_gradient(monkeypatch):
     monkeypatch.setattr(products, "WORTH", 0)
-    head = build_head(compose("minatar", {}), FEATURES, actions=3).double()
+    head = build_head(compose("minatar", {}), FEATURES, actions=3, nonnegative=True).double()
     initialise(head, torch.Generator().manual_seed(0))
     psi = torch.relu(example()[0].detach())
     taus = torch.rand(LEVELS, BATCH, dtype=torch.float64).t().requires_grad_()
@@ -153,4 +154,42 @@ def test_levels_that_are_not_contiguous_get_their_own_gradient(monkeypatch):
 )
 def test_what_has_no_shared_zeros_is_not_taken_for_it(change):
     settings = compose("minatar", change)
-    assert not build_head(settings, FEATURES, actions=3).sparse
+    assert not build_head(settings, FEATURES, actions=3, nonnegative=True).sparse
+
+
+class Tanh(torch.nn.Module):
+    """A torso whose features can be negative, and which does not say that they are not."""
+
+    features = 128
+
+    def __init__(self):
+        super().__init__()
+        self.linear = torch.nn.Linear(4, 128)
+
+    def forward(self, x):
+        return torch.tanh(self.linear(x))
+
+
+def test_behind_a_torso_with_negative_features_no_zeros_are_skipped_and_gradients_are_right():
+    torch.manual_seed(0)
+    head = build_head(compose("small", {}), 128, actions=3)
+    network = QuantileNetwork(Tanh(), head).double()
+    x, taus, w = torch.randn(32, 4).double(), torch.rand(32, 8).double(), torch.randn(32, 8, 3).double()
+
+    def gradient():
+        network.zero_grad()
+        (network(x, taus) * w).sum().backward()
+        return head.phi.linear.weight.grad.clone()
+
+    assert not head.sparse
+    mine, head.sparse = gradient(), True
+    assert (gradient() - mine).norm() > 0.1 * mine.norm()  # what skipping would have made of it
+
+
+@pytest.mark.parametrize(("preset", "env"), [("small", (4,)), ("minatar", (10, 10, 4))])
+def test_the_built_in_torsos_say_that_they_end_in_a_relu(preset, env):
+    spec = ObservationSpec(env, "float32", "vector" if len(env) == 1 else "hwc")
+    network = build_network(compose(preset, {}), spec, 3)
+    assert network.torso.nonnegative
+    assert network.head.sparse
+    assert (network.features(torch.randn(64, *env)) >= 0).all()
