@@ -1,5 +1,8 @@
 """A torso and a head together."""
 
+from collections.abc import Callable
+from typing import TypeVar
+
 import numpy as np
 import torch
 from torch import Tensor, nn
@@ -10,6 +13,7 @@ from quantail.networks.layers import NoisyLinear, initialise
 from quantail.networks.torsos import Torso, build_torso
 from quantail.observations import ObservationSpec
 from quantail.risk import RiskMeasure
+from quantail.seeds import derived_seed
 from quantail.settings import Settings
 
 
@@ -72,10 +76,30 @@ class QuantileNetwork(nn.Module):
 def build_network(
     settings: Settings, spec: ObservationSpec, actions: int, seed: int = 0
 ) -> QuantileNetwork:
-    """The network that the settings name, with weights drawn from this seed."""
-    torso = build_torso(settings.torso, spec, settings.mlp_sizes)
-    network = QuantileNetwork(torso, build_head(settings, torso.features, actions, torso.nonnegative))
-    initialise(network, torch.Generator().manual_seed(seed))
-    if isinstance(network.head, LearnedFractions):
-        network.head.start_evenly()
-    return network
+    """Build the network that the settings name. Each part has its own seed, derived from this one."""
+    torso = seeded(
+        lambda: build_torso(settings.torso, spec, settings.mlp_sizes), derived_seed(seed, "torso")
+    )
+    head = seeded(
+        lambda: build_head(settings, torso.features, actions, torso.nonnegative),
+        derived_seed(seed, "head"),
+    )
+    if isinstance(head, LearnedFractions):
+        head.start_evenly()
+    return QuantileNetwork(torso, head)
+
+
+Part = TypeVar("Part", bound=nn.Module)
+
+
+def seeded(build: Callable[[], Part], seed: int) -> Part:
+    """Build a part so that all its weights are a function of the seed, whatever layers it has.
+
+    Linear and convolutional layers get the paper's initialisation. Others keep torch's own, drawn under
+    this seed; the global generator stays as it was.
+    """
+    with torch.random.fork_rng(devices=[]):
+        torch.manual_seed(seed)
+        part = build()
+    initialise(part, torch.Generator().manual_seed(seed))
+    return part

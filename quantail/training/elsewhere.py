@@ -14,6 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
+from quantail import seeds
 from quantail.acting.actor import Actor, Episode, Transition
 from quantail.cluster import connect
 from quantail.envs import EnvSource, make
@@ -23,7 +24,6 @@ from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.risk import RiskMeasure
 from quantail.settings import Settings
-from quantail.training import seeds
 from quantail.training.clock import Clock
 from quantail.training.gathering import Cut
 from quantail.training.run_folder import RunInfo

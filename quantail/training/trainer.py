@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 import torch
 
+from quantail import seeds
 from quantail.acting.actor import Actor, Episode, Transition
 from quantail.acting.agent import Agent
 from quantail.acting.schedules import linear
@@ -20,7 +21,7 @@ from quantail.learning.learner import Learner
 from quantail.networks import QuantileNetwork, build_network
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.replay.memory import available_memory, human_bytes
-from quantail.training import seeds, tables
+from quantail.training import tables
 from quantail.training.attitude import Attitude
 from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.clock import Clock

@@ -3,10 +3,12 @@ import itertools
 import numpy as np
 import pytest
 import torch
+from torch import nn
 
 from quantail.errors import QuantailError
 from quantail.networks import build_network
 from quantail.networks.embeddings import Cosine, Embedding
+from quantail.networks.network import seeded
 from quantail.networks.torsos import build_torso
 from quantail.observations import ObservationSpec
 from quantail.settings import Settings
@@ -140,6 +142,38 @@ def test_the_seed_alone_decides_the_weights():
     c = build_network(Settings(), VECTOR, 2, seed=8).state_dict()
     assert all(torch.equal(a[k], b[k]) for k in a)
     assert not all(torch.equal(a[k], c[k]) for k in a)
+
+
+class Recurrent(nn.Module):
+    """Layers that the paper's initialisation does not know."""
+
+    def __init__(self):
+        super().__init__()
+        self.lstm = nn.LSTM(3, 4)
+        self.embedding = nn.Embedding(5, 3)
+        self.scale = nn.Parameter(torch.rand(2))
+        self.linear = nn.Linear(3, 3)
+
+
+def test_every_layer_is_drawn_from_its_parts_seed_and_the_global_generator_is_left_alone():
+    torch.manual_seed(123)
+    before = torch.get_rng_state()
+    first = seeded(Recurrent, 1).state_dict()
+    assert torch.equal(torch.get_rng_state(), before)
+    torch.rand(7)
+    again, other = seeded(Recurrent, 1).state_dict(), seeded(Recurrent, 2).state_dict()
+    for name, value in first.items():
+        assert torch.equal(value, again[name]), name
+        assert not torch.equal(value, other[name]), name
+
+
+def test_a_heads_weights_do_not_depend_on_the_torso():
+    heads = [
+        build_network(Settings(mlp_sizes=sizes, head_size=8), VECTOR, 2, seed=3).head.state_dict()
+        for sizes in ((16,), (32, 16))
+    ]
+    for name, value in heads[0].items():
+        assert torch.equal(value, heads[1][name]), name
 
 
 @pytest.mark.parametrize(

@@ -10,8 +10,8 @@ from safetensors.numpy import load_file
 import quantail as q
 from quantail.errors import QuantailError
 from quantail.replay.store import FIRST, TERMINAL, TRUNCATED
+from quantail.seeds import GENERATORS, derived_seed, generator
 from quantail.training.reporter import Reporter
-from quantail.training.seeds import GENERATORS, derived_seed, generator
 from tests.helpers.runs import QUICK, TINY, ShiftedCartPole, rows
 
 
