@@ -30,7 +30,7 @@ test-slow: .venv/installed
 # Whether the working tree learns what a commit learned, bit for bit: `make bits BASE=<commit>`. With
 # AGENT, PRESET and ENV instead: the fingerprint of that run.
 bits: .venv/installed
-	$(BIN)/python tools/bits.py $(if $(AGENT),--fingerprint $(AGENT) $(PRESET) $(ENV),--base $(BASE))
+	$(BIN)/python tools/bits.py $(if $(AGENT),--fingerprint $(AGENT) $(PRESET) $(ENV),--base $(or $(BASE),HEAD))
 
 # Every agent on MinAtar Breakout for the default budget, and the table of scores. Given again, it goes on.
 agents: .venv/installed

@@ -244,7 +244,11 @@ def fingerprint(run: Path) -> str:
 
 def checkout(commit: str) -> Version:
     """A commit's files, in a folder of their own."""
-    sha = _git("rev-parse", "--verify", f"{commit}^{{commit}}")
+    asked = ["git", "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"]
+    found = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
+    if found.returncode:
+        raise SystemExit(f"bits: {commit!r} is not a commit of this repository.")
+    sha = found.stdout.strip()
     folder = CACHE / sha / "code"
     if not folder.exists():
         partial = folder.with_name(f"code.{os.getpid()}.part")
@@ -263,13 +267,6 @@ def _inputs() -> str:
 
     text = repr((COMMON, RUNS, [version(name) for name in ("torch", "numpy", "gymnasium", "ale-py")]))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
-
-
-def _git(*words: str) -> str:
-    done = subprocess.run(["git", *words], cwd=ROOT, capture_output=True, text=True, check=False)
-    if done.returncode:
-        raise SystemExit(f"bits: git {' '.join(words)}: {done.stderr.strip()}")
-    return done.stdout.strip()
 
 
 def trained(version: Version, run: Run, scratch: Path, known: str) -> tuple[Path, str]:
