@@ -1,5 +1,6 @@
 """Files that are either the old one or the new one, never a part of one."""
 
+import hashlib
 import json
 import os
 import time
@@ -21,6 +22,8 @@ try:
     import fcntl
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
+
+SEAL = "checksum"  # the key of a JSON file's own checksum
 
 
 def write_bytes(path: Path, content: bytes) -> None:
@@ -56,6 +59,29 @@ def write_text(path: Path, content: str) -> None:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def write_sealed(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file together with a checksum of its content."""
+    write_json(path, {**content, SEAL: _digest(content)})
+
+
+def check_seal(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """Return what `write_sealed` was given; refuse a file that was changed since."""
+    rest = {name: value for name, value in content.items() if name != SEAL}
+    try:
+        whole = content.get(SEAL) == _digest(rest)
+    except ValueError:  # NaN or infinity, which we never write
+        whole = False
+    if not whole:
+        raise QuantailError(f"{path} is damaged: its content does not match its checksum.")
+    return rest
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of the content as JSON in one canonical form, whatever its layout in a file."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:

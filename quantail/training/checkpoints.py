@@ -21,13 +21,12 @@ from quantail.errors import QuantailError
 from quantail.files import (
     checksum,
     read_arrays,
-    read_json,
     sync_folder,
     write_arrays,
-    write_json,
+    write_sealed,
     write_text,
 )
-from quantail.training.run_folder import check_schema
+from quantail.training.run_folder import read_sealed
 
 SCHEMA = 2
 # What the trainer keeps in state.json.
@@ -83,7 +82,7 @@ class Checkpoints:
             path = partial / f"{file}.safetensors"
             write_arrays(path, arrays)
             sums[path.name] = checksum(path)
-        write_json(partial / "state.json", {"schema": SCHEMA, **state, "checksums": sums})
+        write_sealed(partial / "state.json", {"schema": SCHEMA, **state, "checksums": sums})
         final, old = self.folder / name, self.folder / f".{name}.old"
         if final.exists():
             final.rename(old)
@@ -144,8 +143,7 @@ class Checkpoints:
         """A checkpoint that has been checked to be whole."""
         path = self.folder / self.name_of(which)
         try:
-            state = read_json(path / "state.json")
-            check_schema(path / "state.json", state, SCHEMA)
+            state = read_sealed(path / "state.json", SCHEMA)
             for part in ("checksums", *REQUIRED):
                 if part not in state:
                     raise QuantailError(f"{path / 'state.json'} is damaged: it has no {part}.")

@@ -17,7 +17,7 @@ import torch
 from quantail.envs.make import FUNCTION
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import own_protocol
-from quantail.files import hold, read_json, write_json
+from quantail.files import check_seal, hold, read_json, write_sealed
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.settings import DEFAULTS, Settings
 
@@ -66,7 +66,7 @@ class RunFolder:
         except OSError as error:
             raise QuantailError(f"{self.path} cannot be made: {error.strerror}.") from error
         self.checkpoints.mkdir()
-        write_json(
+        write_sealed(
             self.path / "run.json",
             {
                 "schema": SCHEMA,
@@ -97,24 +97,26 @@ class RunFolder:
 
     def read(self) -> RunInfo:
         """What the run says of itself, or why it cannot be read."""
-        if not self.path.exists():
-            raise QuantailError(f"there is no run at {self.path}.")
-        if not (self.path / "run.json").exists():
-            raise QuantailError(f"{self.path} is not a run: it has no run.json.")
-        content = read_json(self.path / "run.json")
-        check_schema(self.path / "run.json", content, SCHEMA)
+        path, content = self.path / "run.json", self.about()
         try:
-            known = {k: v for k, v in content["settings"].items() if k in DEFAULTS}
             return RunInfo(
                 env=content["env"],
                 preset=content["preset"],
-                settings=Settings().with_changes(known),
+                settings=_settings(path, content["settings"]),
                 observation=ObservationSpec.from_dict(content["observation"]),
                 actions=ActionSpec(**content["actions"]),
                 threads=content["threads"],
             )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise QuantailError(f"{self.path / 'run.json'} is damaged: {damage(error)}.") from error
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            raise QuantailError(f"{path} is damaged: {damage(error)}.") from error
+
+    def about(self) -> dict[str, Any]:
+        """Return the content of run.json after checking that it is whole."""
+        if not self.path.exists():
+            raise QuantailError(f"there is no run at {self.path}.")
+        if not (self.path / "run.json").exists():
+            raise QuantailError(f"{self.path} is not a run: it has no run.json.")
+        return read_sealed(self.path / "run.json", SCHEMA)
 
     def clear_tables(self) -> None:
         """Forget what a session wrote that never saved."""
@@ -124,9 +126,9 @@ class RunFolder:
 
     def extend(self, steps: int) -> None:
         """Change the length of the run."""
-        content = read_json(self.path / "run.json")
+        content = self.about()
         content["settings"]["steps"] = steps
-        write_json(self.path / "run.json", content)
+        write_sealed(self.path / "run.json", content)
 
 
 def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
@@ -139,6 +141,31 @@ def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
             f"{path} was made by a newer Quantail (schema {schema}; this one reads up to {newest}): "
             "update Quantail to use it."
         )
+
+
+def read_sealed(path: Path, newest: int) -> dict[str, Any]:
+    """Read a JSON file with a checksum, after checking its schema version and its content."""
+    content = read_json(path)
+    check_schema(path, content, newest)
+    return check_seal(path, content)
+
+
+def _settings(path: Path, settings: dict[str, Any]) -> Settings:
+    """Return the settings of run.json; a name too many or too few would silently make another run."""
+    if unknown := [name for name in settings if name not in DEFAULTS]:
+        raise QuantailError(
+            f"{path} holds settings that this version of Quantail does not know "
+            f"({', '.join(unknown)}): use the version that made the run."
+        )
+    if missing := [name for name in DEFAULTS if name not in settings]:
+        raise QuantailError(
+            f"{path} lacks settings that this version of Quantail needs "
+            f"({', '.join(missing)}): use the version that made the run."
+        )
+    try:
+        return Settings().with_changes(settings)
+    except QuantailError as error:
+        raise QuantailError(f"{path} is damaged: {error}") from error
 
 
 def default_folder(env: str, agent: str, seed: int) -> Path:

@@ -16,6 +16,7 @@ from quantail.replay.store import FINAL
 from quantail.training.reporter import Reporter
 from quantail.training.run_folder import RunFolder
 from tests.helpers.runs import QUICK, TINY, command, flags, kill_when, quantail, rows, same_learning
+from tests.helpers.sealed import editing
 
 
 @pytest.mark.parametrize("env", QUICK)
@@ -191,11 +192,10 @@ def test_after_going_back_the_damaged_checkpoint_goes_and_the_good_one_stays(run
 
 
 def test_a_run_stopped_in_its_last_evaluation_can_be_finished(run):
-    state = json.loads((run / "checkpoints/000000200/state.json").read_text())
     size = len("\n".join(["", *rows(run, "evaluations")[-1:]]))
-    state["done_at"]["evaluation"] = 100
-    state["tables"]["evaluations"] -= size
-    (run / "checkpoints/000000200/state.json").write_text(json.dumps(state))
+    with editing(run / "checkpoints/000000200/state.json") as state:
+        state["done_at"]["evaluation"] = 100
+        state["tables"]["evaluations"] -= size
     before = rows(run, "evaluations")
     q.resume(run)
     assert rows(run, "evaluations") == before
@@ -212,8 +212,8 @@ def test_a_run_is_not_resumed_on_another_environment(run):
 
 
 def test_a_run_of_a_newer_version_is_refused(run, capsys):
-    content = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(content | {"schema": 99}))
+    with editing(run / "run.json") as content:
+        content["schema"] = 99
     for name in ("resume", "eval"):
         assert command(name, run) == 2
         assert "newer Quantail" in capsys.readouterr().err
