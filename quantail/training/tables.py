@@ -8,6 +8,8 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from quantail.errors import QuantailError
+
 METRICS = (
     "steps",
     "frames",
@@ -42,6 +44,9 @@ EVALUATIONS = (
 )
 
 
+TABLES = {"metrics": METRICS, "timing": TIMING, "episodes": EPISODES, "evaluations": EVALUATIONS}
+
+
 class Table:
     """One CSV file. A row is on disk as soon as it is added."""
 
@@ -69,6 +74,16 @@ class Table:
             return False
         os.truncate(self.path, size)
         return True
+
+
+def last_step(path: Path, columns: tuple[str, ...]) -> int:
+    """Return the largest step in a table of a run; refuse a file that is not such a table."""
+    content = path.read_bytes() if path.exists() else b""
+    *lines, _ = content.split(b"\n")  # what follows the last newline is no whole row
+    firsts = [line.split(b",")[0] for line in lines[1:]]
+    if lines[:1] not in ([], [",".join(columns).encode()]) or not all(map(bytes.isdigit, firsts)):
+        raise QuantailError(f"{path} is damaged or is not a table of this run.")
+    return max((int(first[:18]) for first in firsts), default=0)
 
 
 def _cell(value: Any) -> str:

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -20,7 +21,7 @@ from quantail.learning.learner import Learner
 from quantail.networks import QuantileNetwork, build_network
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.replay.memory import available_memory, human_bytes
-from quantail.training import seeds, tables
+from quantail.training import seeds
 from quantail.training.attitude import Attitude
 from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.clock import Clock
@@ -31,6 +32,7 @@ from quantail.training.scores import Scores
 from quantail.training.signals import StopSignals
 from quantail.training.sinks import open_sinks
 from quantail.training.support import SupportWatch
+from quantail.training.tables import TABLES, Table
 
 RECENT = 100  # episodes in the running mean
 
@@ -76,12 +78,7 @@ class Trainer:
         self.gathering = self._gathering(network)
         self.agent = Agent(network, s, info.observation, info.actions, source, attitude.evaluation)
         self.checkpoints = Checkpoints(folder.checkpoints)
-        self.tables = {
-            "metrics": tables.Table(folder.table("metrics"), tables.METRICS),
-            "timing": tables.Table(folder.table("timing"), tables.TIMING),
-            "episodes": tables.Table(folder.table("episodes"), tables.EPISODES),
-            "evaluations": tables.Table(folder.table("evaluations"), tables.EVALUATIONS),
-        }
+        self.tables = {name: Table(folder.table(name), columns) for name, columns in TABLES.items()}
         self.sinks = open_sinks(s, folder.path)
         self.support = SupportWatch(s.value_min, s.value_max) if s.head == "categorical" else None
         self._lanes: list[Adapter] = []
@@ -91,6 +88,7 @@ class Trainer:
         self._saved: dict[str, int] = {}  # done_at of that checkpoint
         self._last = ""  # the checkpoint saved or restored last
         self._segments: dict[str, set[str]] = {}  # the replay's files of each resumable checkpoint
+        self._stayed: set[Path] = set()  # old files that the last save could not remove
         # Everything below is part of a checkpoint.
         self.steps = 0
         self.episodes = 0
@@ -378,11 +376,22 @@ class Trainer:
                 self.checkpoints.mark_best(name)
             resumable = {name, self._last}
             self._last = name
-            self.checkpoints.prune(resumable | {best})
+            stayed = self.checkpoints.prune(resumable | {best})
             # The best one serves to act; only the last two keep their replay.
             self._segments[name] = {segment["file"] for segment in segments}
             self._segments = {k: v for k, v in self._segments.items() if k in resumable}
-            self.journal.prune(set().union(*self._segments.values()))
+            stayed |= self.journal.prune(set().union(*self._segments.values()))
+        self._warn_of_old_files(stayed)
+
+    def _warn_of_old_files(self, stayed: dict[Path, OSError]) -> None:
+        """Say once of each old file that it could not be removed; the next save tries again."""
+        for path in sorted(stayed.keys() - self._stayed):
+            reason = (stayed[path].strerror or str(stayed[path])).lower()
+            self.reporter.warned(
+                f"{path} is no longer needed and could not be removed ({reason}): "
+                "the run goes on, and the next save tries again."
+            )
+        self._stayed = set(stayed)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Put everything back as it was when the checkpoint was written."""
