@@ -3,9 +3,10 @@
 import os
 import platform
 import re
+import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,11 +18,14 @@ import torch
 from quantail.envs.make import FUNCTION
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import own_protocol
-from quantail.files import check_seal, hold, read_json, write_sealed
+from quantail.files import check_seal, hold, linked, read_json, write_sealed
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.settings import DEFAULTS, Settings
+from quantail.training.tables import TABLES
 
 SCHEMA = 1
+LOCK = ".lock"
+SINKS = ("tensorboard", "wandb")  # folders of other programs that log a run
 PACKAGES = ("quantail", "torch", "numpy", "gymnasium", "ale-py", "MinAtar", "safetensors")
 
 
@@ -51,21 +55,67 @@ class RunFolder:
         return self.path / f"{name}.csv"
 
     def require_new(self) -> None:
-        """Refuse a folder that exists already."""
-        if self.path.exists():
+        """Refuse a folder that holds anything but what a run leaves that is killed before it begins."""
+        if not self.path.exists() or self._is_unborn():
+            return
+        if (self.path / "run.json").exists():
             raise QuantailError(
                 f"{self.path} exists already: go on with `quantail resume {self.path}`, "
                 "or name another folder with --out."
             )
+        raise QuantailError(
+            f"{self.path} exists already and is not a run: name another folder with --out."
+        )
 
-    def create(self, info: RunInfo) -> None:
-        """Make the folder and say in it what the run is."""
+    def _is_unborn(self) -> bool:
+        """Whether the folder holds nothing but what `created` makes before run.json is there."""
+        if not self.path.is_dir():
+            return False
+        for one in self.path.iterdir():
+            plain = one.is_file() and not one.is_symlink()
+            if one == self.checkpoints:
+                if one.is_symlink() or not one.is_dir() or any(one.iterdir()):
+                    return False
+            elif one.name not in (LOCK, ".run.json.part") or not plain:
+                return False
+        return True
+
+    @contextmanager
+    def created(self, info: RunInfo) -> Iterator[None]:
+        """Make the folder and say in it what the run is; undo that if the body of the `with` fails."""
         self.require_new()
+        made = not self.path.exists()
         try:
-            self.path.mkdir(parents=True)
+            self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise QuantailError(f"{self.path} cannot be made: {error.strerror}.") from error
-        self.checkpoints.mkdir()
+        with self.held():
+            self.require_new()  # another process may have begun here in the meantime
+            try:
+                self.checkpoints.mkdir(exist_ok=True)
+                self._describe(info)
+                yield
+            except BaseException:
+                with suppress(OSError):
+                    self._undo(made)
+                raise
+
+    def _undo(self, made: bool) -> None:
+        """Remove what a run that did not begin has written, and nothing else.
+
+        `made` says that the folder itself was not there before.
+        """
+        for name in ("run.json", ".run.json.part", *(f"{table}.csv" for table in TABLES)):
+            (self.path / name).unlink(missing_ok=True)
+        for name in SINKS:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        with suppress(OSError):
+            self.checkpoints.rmdir()
+        (self.path / LOCK).unlink()
+        if made:
+            self.path.rmdir()  # fails, and so does nothing, where there is anything else in it
+
+    def _describe(self, info: RunInfo) -> None:
         write_sealed(
             self.path / "run.json",
             {
@@ -92,7 +142,7 @@ class RunFolder:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other processes from training in this folder; a killed one lets go of it."""
-        with hold(self.path / ".lock", f"{self.path} is being trained"):
+        with hold(self.path / LOCK, f"{self.path} is being trained"):
             yield
 
     def read(self) -> RunInfo:
@@ -115,14 +165,22 @@ class RunFolder:
         if not self.path.exists():
             raise QuantailError(f"there is no run at {self.path}.")
         if not (self.path / "run.json").exists():
-            raise QuantailError(f"{self.path} is not a run: it has no run.json.")
+            begin = " Begin it with quantail train." if self._is_unborn() else ""
+            raise QuantailError(f"{self.path} is not a run: it has no run.json.{begin}")
         return read_sealed(self.path / "run.json", SCHEMA)
 
+    def require_plain(self) -> None:
+        """Refuse symbolic links where training writes and removes files."""
+        tables = [self.table(name) for name in TABLES]
+        for path in (self.checkpoints, self.replay, self.path / LOCK, *tables):
+            if path.is_symlink():
+                raise linked(path)
+
     def clear_tables(self) -> None:
-        """Forget what a session wrote that never saved."""
+        """Remove the tables of a session that never saved."""
         self.checkpoints.mkdir(exist_ok=True)
-        for path in self.path.glob("*.csv"):
-            path.unlink()
+        for name in TABLES:
+            self.table(name).unlink(missing_ok=True)
 
     def extend(self, steps: int) -> None:
         """Change the length of the run."""

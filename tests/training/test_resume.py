@@ -13,9 +13,18 @@ import pytest
 
 import quantail as q
 from quantail.replay.store import FINAL
-from quantail.training.reporter import Reporter
 from quantail.training.run_folder import RunFolder
-from tests.helpers.runs import QUICK, TINY, command, flags, kill_when, quantail, rows, same_learning
+from tests.helpers.runs import (
+    QUICK,
+    TINY,
+    Listening,
+    command,
+    flags,
+    kill_when,
+    quantail,
+    rows,
+    same_learning,
+)
 from tests.helpers.sealed import editing
 
 
@@ -80,7 +89,11 @@ def test_a_run_killed_before_it_saved_begins_again(tmp_path):
     assert not list((run / "checkpoints").iterdir())
     with pytest.raises(q.QuantailError, match="has not saved yet"):
         q.load(run)
-    q.resume(run)
+    (run / "my_notes.csv").write_text("mine")
+    again = quantail("resume", run, "--quiet")
+    assert again.returncode == 0, again.stderr
+    assert "begins again at step 0" in again.stderr
+    assert (run / "my_notes.csv").read_text() == "mine"
     assert command("train", env, "--quiet", "--out", whole, *settings) == 0
     assert same_learning(run, whole)
 
@@ -92,14 +105,6 @@ def test_evaluating_never_changes_what_is_learned(tmp_path):
     for file in ("agent", "learner", "actor"):
         path = f"checkpoints/000000200/{file}.safetensors"
         assert (tmp_path / "often" / path).read_bytes() == (tmp_path / "never" / path).read_bytes()
-
-
-class Listening(Reporter):
-    def __init__(self):
-        self.warnings = []
-
-    def warned(self, sentence):
-        self.warnings.append(sentence)
 
 
 @pytest.fixture(scope="module")
