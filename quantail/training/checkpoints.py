@@ -10,6 +10,7 @@
 The replay's segments lie beside them (see `replay/journal.py`) and are named in state.json.
 """
 
+import math
 import re
 import shutil
 from collections.abc import Iterator
@@ -29,7 +30,9 @@ from quantail.files import (
     write_sealed,
     write_text,
 )
+from quantail.training.clock import PHASES
 from quantail.training.run_folder import read_sealed
+from quantail.training.tables import TABLES
 
 SCHEMA = 2
 # What the trainer keeps in state.json.
@@ -74,6 +77,28 @@ class Checkpoint:
 
     def arrays(self, name: str) -> Arrays:
         return read_arrays(self.path / f"{name}.safetensors")
+
+
+def check_state(state: dict[str, Any], lanes: int, actions: int) -> None:
+    """Raise TypeError or ValueError where a value of state.json would fail only later, in training."""
+    scores, playing, recent = state["scores"], state["playing"], state["recent"]
+    counts = [state["steps"], state["episodes"], scores["best_steps"]]
+    counts += [state["tables"][name] for name in TABLES]
+    counts += [1 + state["done_at"][name] for name in ("log", "evaluation", "checkpoint")]
+    counts += [length for _, length in recent]
+    numbers = [state["last_loss"] or 0.0, state["logged_seconds"]]
+    numbers += [state["seconds"][name] for name in PHASES]
+    numbers += [score for score, _ in recent] + [one["score"] for one in playing]
+    numbers += [*scores["means"].values(), *scores["values"].values()]
+    if not all(type(value) is int and value >= 0 for value in counts):
+        raise TypeError("a count is not a whole number")
+    if not all(type(value) in (int, float) and math.isfinite(value) for value in numbers):
+        raise TypeError("a number is not finite")
+    if len(playing) != lanes:
+        raise ValueError(f"it has {len(playing)} episodes under way, not {lanes}")
+    for one in playing:
+        if type(one["seed"]) is not int or not set(one["actions"]) <= set(range(actions)):
+            raise ValueError("an episode under way has an unknown seed or action")
 
 
 class Checkpoints:
@@ -211,7 +236,8 @@ class Checkpoints:
         except (QuantailError, *WRONG) as error:
             told = str(error)
             if not isinstance(error, QuantailError):
-                told = f"{path} cannot be restored: {damage(error) or type(error).__name__}."
+                reason = " ".join(damage(error).split()) or type(error).__name__
+                told = f"{path} cannot be restored: {reason}."
             older = self.older(path.name, resumable=to_resume)
             advice = f" An older one is kept: use --checkpoint {int(older)}." if older else ""
             raise QuantailError(f"{told}{advice}") from error

@@ -9,7 +9,7 @@ import torch
 from quantail.acting.agent import Agent, Risk
 from quantail.envs import EnvSource, default_preset, make, specs_of
 from quantail.envs.make import name_of, require_fresh
-from quantail.errors import QuantailError
+from quantail.errors import DIVERGED, QuantailError
 from quantail.networks import build_network
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.recipes import compose, parts_of
@@ -159,11 +159,14 @@ def load(
         checkpoint = "best" if (folder.checkpoints / "best").exists() else "last"
     found = checkpoints.read(str(checkpoint))
     network = build_network(info.settings, info.observation, info.actions.count)
-    weights = {k: torch.from_numpy(v) for k, v in found.arrays("agent").items()}
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise QuantailError(f"{found.path} does not fit the network of run.json.") from error
+    with checkpoints.blamed(found.path, to_resume=False):
+        weights = {k: torch.from_numpy(v) for k, v in found.arrays("agent").items()}
+        try:
+            network.load_state_dict(weights)
+        except RuntimeError as error:
+            raise QuantailError(f"{found.path} does not fit the network of run.json.") from error
+        if not all(tensor.isfinite().all() for tensor in weights.values()):
+            raise QuantailError(f"{found.path} holds weights that are not finite: {DIVERGED}")
     return Agent(
         network.to(pick_device(device)),
         info.settings,

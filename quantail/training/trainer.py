@@ -17,13 +17,14 @@ from quantail.envs.adapt import Adapter
 from quantail.envs.learned import as_learned
 from quantail.evaluation.evaluate import LANES, EvaluationStopped, play_episodes
 from quantail.evaluation.protocols import LONGEST, own_protocol
+from quantail.files import sync_folder
 from quantail.learning.learner import Learner
 from quantail.networks import QuantileNetwork, build_network
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.replay.memory import available_memory, human_bytes
 from quantail.training import seeds
 from quantail.training.attitude import Attitude
-from quantail.training.checkpoints import Checkpoint, Checkpoints
+from quantail.training.checkpoints import Checkpoint, Checkpoints, check_state
 from quantail.training.clock import Clock
 from quantail.training.gathering import Gathering, Here
 from quantail.training.reporter import Reporter, Status, Summary
@@ -369,6 +370,9 @@ class Trainer:
             }
             if sampling := self.sampler.arrays():
                 files["sampler"] = sampling
+            for table in self.tables.values():
+                table.sync()  # the state counts on these rows
+            sync_folder(self.folder.path)
             name = self.checkpoints.save(self.steps, files, self._state(segments))
             self._saved = dict(self.done_at)
             best = f"{self.scores.best_steps:09d}"
@@ -394,7 +398,31 @@ class Trainer:
         self._stayed = set(stayed)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Put everything back as it was when the checkpoint was written."""
+        """Put everything back as it was when the checkpoint was written.
+
+        Whatever is wrong with the checkpoint is told in one sentence. The tables are cut last, so that a
+        checkpoint which cannot be restored costs nothing.
+        """
+        with self.checkpoints.blamed(checkpoint.path):
+            check_state(checkpoint.state, self.settings.lanes, self.info.actions.count)
+            self._restore_learning(checkpoint)
+            episodes = [Episode(**episode) for episode in checkpoint.state["playing"]]
+            observations = checkpoint.arrays("actor")["observations"]
+            if observations.shape != (self.settings.lanes, *self.info.observation.input_shape):
+                raise ValueError(f"its observations have the shape {observations.shape}")
+        self._restore_episodes(episodes, observations)  # what fails here is the environment
+        self._restore_best()
+        for sink in self.sinks:
+            sink.purge(self.steps)
+        for name, table in self.tables.items():
+            if not table.cut(checkpoint.state["tables"][name]):
+                self.reporter.warned(
+                    f"{table.path} has lost rows that were there when the checkpoint was written; "
+                    "it goes on after its last whole row."
+                )
+
+    def _restore_learning(self, checkpoint: Checkpoint) -> None:
+        """Put back all but the environments and the tables."""
         state = checkpoint.state
         self.steps, self.episodes = state["steps"], state["episodes"]
         self.recent.extend((score, length) for score, length in state["recent"])
@@ -408,20 +436,13 @@ class Trainer:
             {k: torch.from_numpy(v) for k, v in checkpoint.arrays("agent").items()}
         )
         self.learner.restore({k: torch.from_numpy(v) for k, v in checkpoint.arrays("learner").items()})
+        self.learner.check_finite()
         self.journal.restore(state["replay"])
         if self.settings.replay == "prioritized":
             self.sampler.restore(checkpoint.arrays("sampler"))
         self._last = checkpoint.path.name
         self._segments = {self._last: {part["file"] for part in state["replay"]}}
         seeds.restore(self.generators, state["generators"])
-        self._restore_episodes(state["playing"], checkpoint.arrays("actor")["observations"])
-        self._restore_best()
-        for sink in self.sinks:
-            sink.purge(self.steps)
-        # Last, so that a checkpoint which cannot be restored costs nothing.
-        for name, table in self.tables.items():
-            if not table.cut(state["tables"][name]):
-                self.reporter.warned(f"{table.path} has lost rows since the checkpoint was written.")
 
     def _restore_best(self) -> None:
         name = f"{self.scores.best_steps:09d}"
@@ -431,12 +452,12 @@ class Trainer:
             self.checkpoints.forget_best()
             self.scores.forget_best()
 
-    def _restore_episodes(self, playing: list[dict[str, Any]], observations: Any) -> None:
-        episodes = [Episode(**episode) for episode in playing]
+    def _restore_episodes(self, episodes: list[Episode], observations: Any) -> None:
         for _ in range(self.gathering.restore(episodes, observations)):
             self.reporter.warned(
-                f"{self.info.env} did not come to the same place when its episode was played "
-                "again from its seed: the episode is cut there, and the run goes on but is not exact."
+                f"{self.info.env} did not give the same observations and rewards when its episode was "
+                "played again from its seed: the episode is cut there, and the run goes on but is not "
+                "exact."
             )
 
     def _state(self, segments: list[dict[str, Any]]) -> dict[str, Any]:
