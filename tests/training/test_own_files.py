@@ -1,11 +1,14 @@
 """Training removes and changes only files that it wrote itself."""
 
+import fcntl
+import os
 import shutil
 
 import pytest
 
 import quantail as q
 from quantail.errors import QuantailError
+from quantail.files import hold
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.run_folder import RunFolder
 from quantail.training.tables import TABLES
@@ -217,3 +220,37 @@ def test_a_folder_in_which_another_process_begins_is_refused(tmp_path):
     ):
         q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
     assert [path.name for path in run.iterdir()] == [".lock"]
+
+
+# The lock
+
+
+def test_a_lock_is_let_go_though_a_forked_process_still_has_it_open(tmp_path):
+    reading, writing = os.pipe()
+    with RunFolder(tmp_path).held():
+        child = os.fork()
+        if not child:
+            os.close(writing)
+            os.read(reading, 1)  # until the test is over
+            os._exit(0)
+    with RunFolder(tmp_path).held():
+        pass
+    os.close(writing)
+    os.close(reading)
+    os.waitpid(child, 0)
+
+
+def test_a_lock_file_that_was_removed_while_it_was_waited_for_is_not_a_lock(tmp_path, monkeypatch):
+    path, real, seen = tmp_path / ".lock", fcntl.flock, []
+
+    def flock(file, how):
+        if how & fcntl.LOCK_EX and not seen:
+            seen.append(file)
+            path.unlink()  # by the process that held it until now
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with hold(path, "busy"):
+        assert path.read_text() == str(os.getpid())
+        with pytest.raises(QuantailError, match="busy by process"), hold(path, "busy"):
+            pass
