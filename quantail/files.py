@@ -1,5 +1,7 @@
 """Files that are either the old one or the new one, never a part of one."""
 
+import errno
+import hashlib
 import json
 import os
 import time
@@ -7,7 +9,7 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import Any, TextIO
 
 import numpy as np
 from numpy.typing import NDArray
@@ -22,12 +24,32 @@ try:
 except ImportError:  # not on Windows
     fcntl = None  # type: ignore[assignment]
 
+SEAL = "checksum"  # the key of a JSON file's own checksum
+
+
+def no_follow(path: str, flags: int) -> int:
+    """Open a file as `open` does, but refuse a symbolic link: an opener for what we write to."""
+    try:
+        return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
+    except OSError as error:
+        if error.errno == errno.ELOOP:
+            raise linked(Path(path)) from error
+        raise
+
+
+def linked(path: Path) -> QuantailError:
+    """What is said of a symbolic link in a place that is written to."""
+    return QuantailError(
+        f"{path} is a symbolic link, and training would change what it points to: "
+        "put the real one in its place."
+    )
+
 
 def write_bytes(path: Path, content: bytes) -> None:
     """Replace a file atomically and durably."""
     temporary = path.with_name(f".{path.name}.part")
     try:
-        with temporary.open("wb") as file:
+        with open(temporary, "wb", opener=no_follow) as file:
             file.write(content)
             file.flush()
             os.fsync(file.fileno())
@@ -56,6 +78,29 @@ def write_text(path: Path, content: str) -> None:
 
 def write_json(path: Path, content: dict[str, Any]) -> None:
     write_text(path, json.dumps(content, indent=2, allow_nan=False) + "\n")
+
+
+def write_sealed(path: Path, content: dict[str, Any]) -> None:
+    """Write a JSON file together with a checksum of its content."""
+    write_json(path, {**content, SEAL: _digest(content)})
+
+
+def check_seal(path: Path, content: dict[str, Any]) -> dict[str, Any]:
+    """Return what `write_sealed` was given; refuse a file that was changed since."""
+    rest = {name: value for name, value in content.items() if name != SEAL}
+    try:
+        whole = content.get(SEAL) == _digest(rest)
+    except ValueError:  # NaN or infinity, which we never write
+        whole = False
+    if not whole:
+        raise QuantailError(f"{path} is damaged: its content does not match its checksum.")
+    return rest
+
+
+def _digest(content: dict[str, Any]) -> str:
+    """Return the SHA-256 of the content as JSON in one canonical form, whatever its layout in a file."""
+    text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
+    return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
@@ -108,21 +153,37 @@ def hold(path: Path, busy: str, until: float = 0.0) -> Iterator[None]:
 
     `until` is a time of the monotonic clock up to which it is tried again.
     """
-    with path.open("a+") as file:
-        while fcntl is not None:
+    while True:
+        with open(path, "a+", opener=no_follow) as file:
+            while fcntl is not None:
+                try:
+                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
+                    break
+                except OSError:
+                    if time.monotonic() < until:
+                        time.sleep(0.05)
+                        continue
+                    file.seek(0)
+                    raise QuantailError(f"{busy} by process {file.read().strip()}.") from None
+            if not _is_still(file, path):
+                continue  # removed by the process that held it before: what we hold is no lock
+            file.truncate(0)
+            file.write(str(os.getpid()))
+            file.flush()
             try:
-                fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                break
-            except OSError:
-                if time.monotonic() < until:
-                    time.sleep(0.05)
-                    continue
-                file.seek(0)
-                raise QuantailError(f"{busy} by process {file.read().strip()}.") from None
-        file.truncate(0)
-        file.write(str(os.getpid()))
-        file.flush()
-        yield
+                yield
+                return
+            finally:
+                if fcntl is not None:  # a process forked meanwhile may share the open file
+                    fcntl.flock(file, fcntl.LOCK_UN)
+
+
+def _is_still(file: TextIO, path: Path) -> bool:
+    """Whether an open file is the one of this name."""
+    try:
+        return os.path.samestat(os.fstat(file.fileno()), path.stat())
+    except FileNotFoundError:
+        return False
 
 
 def is_held(path: Path) -> bool:

@@ -32,7 +32,9 @@ def state_of(generators: dict[str, np.random.Generator]) -> dict[str, Any]:
 
 
 def restore(generators: dict[str, np.random.Generator], states: dict[str, Any]) -> None:
-    """Put generators back; one that the states do not know stays at its beginning."""
+    """Put all generators back."""
+    if states.keys() != generators.keys():
+        raise ValueError(f"its generators are {', '.join(states)}")
     for name, state in states.items():
         generators[name].bit_generator.state = state
 

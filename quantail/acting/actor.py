@@ -126,15 +126,19 @@ class Actor:
         return episode
 
     def replay_episode(self, index: int, episode: Episode, expected: Array) -> bool:
-        """Bring an environment back to where an episode stood; whether it came to the same place."""
+        """Bring an environment back to where an episode stood; whether it came to the same place.
+
+        Rewards are compared too: those of a wrapper such as NormalizeReward depend on earlier episodes.
+        """
         observation, _ = self.envs[index].reset(seed=episode.seed)
-        over = False
+        over, score = False, 0.0
         for action in episode.actions:
             if over:
                 break
-            observation, _, terminated, truncated, _ = self._step(index, action)
+            observation, reward, terminated, truncated, _ = self._step(index, action)
+            score += reward
             over = terminated or truncated
-        same = not over and np.array_equal(observation, expected)
+        same = not over and score == episode.score and np.array_equal(observation, expected)
         if same:
             self.observations[index] = torch.from_numpy(observation)
             self.episodes[index] = episode

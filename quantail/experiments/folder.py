@@ -12,7 +12,8 @@ from quantail.errors import QuantailError
 from quantail.experiments.study import Job, Study
 from quantail.files import hold, read_json, write_json
 from quantail.settings import shown
-from quantail.training.run_folder import RunFolder, check_schema
+from quantail.training.checkpoints import SCHEMA as CHECKPOINT_SCHEMA
+from quantail.training.run_folder import RunFolder, check_schema, read_sealed
 
 SCHEMA = 1
 PATIENCE = 2.0  # seconds for which another process may look at the lock
@@ -124,10 +125,10 @@ class StudyFolder:
         folder = self.run(name)
         try:
             last = (folder.checkpoints / "last").read_text(encoding="utf-8").strip()
-            state = read_json(folder.checkpoints / last / "state.json")
+            state = read_sealed(folder.checkpoints / last / "state.json", CHECKPOINT_SCHEMA)
             steps = self.jobs[name].settings.steps
             return bool(state["steps"] >= steps and state["done_at"]["evaluation"] >= state["steps"])
-        except (OSError, KeyError, QuantailError):
+        except (OSError, KeyError, TypeError, QuantailError):
             return False
 
     def note_failure(self, name: str, reason: str) -> None:

@@ -1,7 +1,6 @@
 """One run of a study, in a process of its own: begun, or gone on with where it stands."""
 
 import os
-import shutil
 import signal
 import sys
 import threading
@@ -72,8 +71,6 @@ def _train(folder: StudyFolder, name: str, reporter: Reporter) -> None:
     if (run.path / "run.json").exists():
         resume(run.path, reporter=reporter)
         return
-    if run.path.exists():  # killed before it said what it is
-        shutil.rmtree(run.path)
     train(job.env, preset=job.preset, out=run.path, reporter=reporter, **job.changes)
 
 

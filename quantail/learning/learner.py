@@ -149,9 +149,15 @@ class Learner:
         return Progress(count, loss, value)
 
     def check_finite(self) -> None:
-        """Raise if any update since the last report had a loss that is not finite."""
+        """Raise if a loss since the last report, or any weight, is not finite.
+
+        The update that breaks the weights has a finite loss: only the next one would show it.
+        """
         if not math.isfinite(float(self._loss_sum)):
             raise QuantailError(f"the loss was not finite by update {self.updates}: {DIVERGED}")
+        weights = [*self.online.state_dict().values(), *self.target.state_dict().values()]
+        if not torch.stack([tensor.isfinite().all() for tensor in weights]).all():
+            raise QuantailError(f"the weights were not finite by update {self.updates}: {DIVERGED}")
 
     def tensors(self) -> dict[str, Tensor]:
         """Everything but the online network that the next update depends on."""

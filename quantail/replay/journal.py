@@ -1,5 +1,6 @@
 """The replay on disk: each checkpoint writes only what is new since the one before."""
 
+import re
 from pathlib import Path
 from typing import Any
 
@@ -11,6 +12,9 @@ from quantail.replay.frames import Index
 from quantail.replay.store import ReplayStore
 
 FIELDS = ("actions", "rewards", "flags")
+# The names that are given to segments. Nothing else in replay/ is ever removed.
+SEGMENT = re.compile(r"[0-9]{12,}-([0-9]{12,})\.safetensors")
+UNFINISHED = re.compile(rf"\.{SEGMENT.pattern}\.part")
 PLACES = 50_000  # in one file at most, so that writing it takes little memory
 
 
@@ -64,14 +68,29 @@ class ReplayJournal:
             store.written[:] = segment["end"]
         self.segments = list(segments)
 
-    def prune(self, kept: set[str]) -> None:
-        """Remove the files that no checkpoint names."""
-        for path in self.folder.glob("*.safetensors"):
-            if path.name not in kept:
-                path.unlink()
+    def prune(self, kept: set[str]) -> dict[Path, OSError]:
+        """Remove the segments that no checkpoint names; return those that stayed, and why."""
+        failed = {}
+        for path in self.folder.iterdir() if self.folder.is_dir() else ():
+            ours = SEGMENT.fullmatch(path.name) or UNFINISHED.fullmatch(path.name)
+            if not ours or path.name in kept or path.is_symlink() or not path.is_file():
+                continue
+            try:
+                path.unlink(missing_ok=True)
+            except OSError as error:
+                failed[path] = error
+        return failed
 
     def _slots(self, begin: Index, end: Index) -> Index:
         """Where the places from begin to end of every environment lie, one environment after another."""
         runs = [np.arange(*ends) for ends in zip(begin, end, strict=True)]
         env = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
         return self.store.slots(env, np.concatenate(runs))
+
+
+def newest_place(folder: Path) -> int:
+    """Return how many places the segments in a folder go up to, by their names."""
+    if not folder.is_dir():
+        return 0
+    found = [SEGMENT.fullmatch(path.name) for path in folder.iterdir()]
+    return max((int(one[1]) for one in found if one), default=0)

@@ -25,11 +25,10 @@ from quantail.networks import build_network
 from quantail.risk import RiskMeasure
 from quantail.settings import Settings
 from quantail.training.clock import Clock
-from quantail.training.gathering import Cut
+from quantail.training.gathering import CHUNK, Cut
 from quantail.training.run_folder import RunInfo
 
 Array = NDArray[Any]
-CHUNK = 32  # decisions that an actor makes in each environment before it reports
 FRESH = 16  # updates after which the weights are sent anew
 PATIENCE = 1.0  # seconds that are waited for a report before other things are looked at
 SILENCE = 60.0  # seconds without any report that are worth a word

@@ -14,6 +14,7 @@ Array = NDArray[Any]
 Cut = Callable[
     [int, Array], None
 ]  # an environment's episode ends after its last transition, at this frame
+CHUNK = 32  # decisions that an actor of another process makes in each environment before it reports
 
 
 class Gathering(Protocol):

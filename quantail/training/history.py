@@ -12,7 +12,6 @@ from numpy.typing import NDArray
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.games import family_of
 from quantail.evaluation.protocols import Protocol, own_protocol
-from quantail.files import read_json
 from quantail.recipes import parts_of
 from quantail.settings import DEFAULTS, Settings
 from quantail.training.attitude import described
@@ -43,7 +42,7 @@ class History:
 
     path: Path
     info: RunInfo
-    about: dict[str, Any]  # run.json
+    about: dict[str, Any]  # the content of run.json
     curve: dict[str, Array]  # the columns of its evaluations
     random: float  # mean return of random play
     results: list[dict[str, Any]]  # the evaluations kept by `quantail eval`, the newest last
@@ -103,7 +102,7 @@ def read_history(run: str | Path) -> History:
     return History(
         path=folder.path,
         info=info,
-        about=read_json(folder.path / "run.json"),
+        about=folder.about(),
         curve=curve,
         random=random[0] if random else float("nan"),
         results=saved_results(run),

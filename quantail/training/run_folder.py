@@ -3,9 +3,10 @@
 import os
 import platform
 import re
+import shutil
 import sys
 from collections.abc import Iterator
-from contextlib import contextmanager
+from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
 from importlib.metadata import version
@@ -17,11 +18,14 @@ import torch
 from quantail.envs.make import FUNCTION
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import own_protocol
-from quantail.files import hold, read_json, write_json
+from quantail.files import check_seal, hold, linked, read_json, write_sealed
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.settings import DEFAULTS, Settings
+from quantail.training.tables import TABLES
 
 SCHEMA = 1
+LOCK = ".lock"
+SINKS = ("tensorboard", "wandb")  # folders of other programs that log a run
 PACKAGES = ("quantail", "torch", "numpy", "gymnasium", "ale-py", "MinAtar", "safetensors")
 
 
@@ -51,22 +55,68 @@ class RunFolder:
         return self.path / f"{name}.csv"
 
     def require_new(self) -> None:
-        """Refuse a folder that exists already."""
-        if self.path.exists():
+        """Refuse a folder that holds anything but what a run leaves that is killed before it begins."""
+        if not self.path.exists() or self._is_unborn():
+            return
+        if (self.path / "run.json").exists():
             raise QuantailError(
                 f"{self.path} exists already: go on with `quantail resume {self.path}`, "
                 "or name another folder with --out."
             )
+        raise QuantailError(
+            f"{self.path} exists already and is not a run: name another folder with --out."
+        )
 
-    def create(self, info: RunInfo) -> None:
-        """Make the folder and say in it what the run is."""
+    def _is_unborn(self) -> bool:
+        """Whether the folder holds nothing but what `created` makes before run.json is there."""
+        if not self.path.is_dir():
+            return False
+        for one in self.path.iterdir():
+            plain = one.is_file() and not one.is_symlink()
+            if one == self.checkpoints:
+                if one.is_symlink() or not one.is_dir() or any(one.iterdir()):
+                    return False
+            elif one.name not in (LOCK, ".run.json.part") or not plain:
+                return False
+        return True
+
+    @contextmanager
+    def created(self, info: RunInfo) -> Iterator[None]:
+        """Make the folder and say in it what the run is; undo that if the body of the `with` fails."""
         self.require_new()
+        made = not self.path.exists()
         try:
-            self.path.mkdir(parents=True)
+            self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
             raise QuantailError(f"{self.path} cannot be made: {error.strerror}.") from error
-        self.checkpoints.mkdir()
-        write_json(
+        with self.held():
+            self.require_new()  # another process may have begun here in the meantime
+            try:
+                self.checkpoints.mkdir(exist_ok=True)
+                self._describe(info)
+                yield
+            except BaseException:
+                with suppress(OSError):
+                    self._undo(made)
+                raise
+
+    def _undo(self, made: bool) -> None:
+        """Remove what a run that did not begin has written, and nothing else.
+
+        `made` says that the folder itself was not there before.
+        """
+        for name in ("run.json", ".run.json.part", *(f"{table}.csv" for table in TABLES)):
+            (self.path / name).unlink(missing_ok=True)
+        for name in SINKS:
+            shutil.rmtree(self.path / name, ignore_errors=True)
+        with suppress(OSError):
+            self.checkpoints.rmdir()
+        (self.path / LOCK).unlink()
+        if made:
+            self.path.rmdir()  # fails, and so does nothing, where there is anything else in it
+
+    def _describe(self, info: RunInfo) -> None:
+        write_sealed(
             self.path / "run.json",
             {
                 "schema": SCHEMA,
@@ -92,41 +142,51 @@ class RunFolder:
     @contextmanager
     def held(self) -> Iterator[None]:
         """Keep other processes from training in this folder; a killed one lets go of it."""
-        with hold(self.path / ".lock", f"{self.path} is being trained"):
+        with hold(self.path / LOCK, f"{self.path} is being trained"):
             yield
 
     def read(self) -> RunInfo:
         """What the run says of itself, or why it cannot be read."""
-        if not self.path.exists():
-            raise QuantailError(f"there is no run at {self.path}.")
-        if not (self.path / "run.json").exists():
-            raise QuantailError(f"{self.path} is not a run: it has no run.json.")
-        content = read_json(self.path / "run.json")
-        check_schema(self.path / "run.json", content, SCHEMA)
+        path, content = self.path / "run.json", self.about()
         try:
-            known = {k: v for k, v in content["settings"].items() if k in DEFAULTS}
             return RunInfo(
                 env=content["env"],
                 preset=content["preset"],
-                settings=Settings().with_changes(known),
+                settings=_settings(path, content["settings"]),
                 observation=ObservationSpec.from_dict(content["observation"]),
                 actions=ActionSpec(**content["actions"]),
                 threads=content["threads"],
             )
-        except (KeyError, TypeError, AttributeError) as error:
-            raise QuantailError(f"{self.path / 'run.json'} is damaged: {damage(error)}.") from error
+        except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
+            raise QuantailError(f"{path} is damaged: {damage(error)}.") from error
+
+    def about(self) -> dict[str, Any]:
+        """Return the content of run.json after checking that it is whole."""
+        if not self.path.exists():
+            raise QuantailError(f"there is no run at {self.path}.")
+        if not (self.path / "run.json").exists():
+            begin = " Begin it with quantail train." if self._is_unborn() else ""
+            raise QuantailError(f"{self.path} is not a run: it has no run.json.{begin}")
+        return read_sealed(self.path / "run.json", SCHEMA)
+
+    def require_plain(self) -> None:
+        """Refuse symbolic links where training writes and removes files."""
+        tables = [self.table(name) for name in TABLES]
+        for path in (self.checkpoints, self.replay, self.path / LOCK, *tables):
+            if path.is_symlink():
+                raise linked(path)
 
     def clear_tables(self) -> None:
-        """Forget what a session wrote that never saved."""
+        """Remove the tables of a session that never saved."""
         self.checkpoints.mkdir(exist_ok=True)
-        for path in self.path.glob("*.csv"):
-            path.unlink()
+        for name in TABLES:
+            self.table(name).unlink(missing_ok=True)
 
     def extend(self, steps: int) -> None:
         """Change the length of the run."""
-        content = read_json(self.path / "run.json")
+        content = self.about()
         content["settings"]["steps"] = steps
-        write_json(self.path / "run.json", content)
+        write_sealed(self.path / "run.json", content)
 
 
 def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
@@ -139,6 +199,31 @@ def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
             f"{path} was made by a newer Quantail (schema {schema}; this one reads up to {newest}): "
             "update Quantail to use it."
         )
+
+
+def read_sealed(path: Path, newest: int) -> dict[str, Any]:
+    """Read a JSON file with a checksum, after checking its schema version and its content."""
+    content = read_json(path)
+    check_schema(path, content, newest)
+    return check_seal(path, content)
+
+
+def _settings(path: Path, settings: dict[str, Any]) -> Settings:
+    """Return the settings of run.json; a name too many or too few would silently make another run."""
+    if unknown := [name for name in settings if name not in DEFAULTS]:
+        raise QuantailError(
+            f"{path} holds settings that this version of Quantail does not know "
+            f"({', '.join(unknown)}): use the version that made the run."
+        )
+    if missing := [name for name in DEFAULTS if name not in settings]:
+        raise QuantailError(
+            f"{path} lacks settings that this version of Quantail needs "
+            f"({', '.join(missing)}): use the version that made the run."
+        )
+    try:
+        return Settings().with_changes(settings)
+    except QuantailError as error:
+        raise QuantailError(f"{path} is damaged: {error}") from error
 
 
 def default_folder(env: str, agent: str, seed: int) -> Path:

@@ -8,6 +8,9 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
+from quantail.errors import QuantailError
+from quantail.files import no_follow
+
 METRICS = (
     "steps",
     "frames",
@@ -42,33 +45,65 @@ EVALUATIONS = (
 )
 
 
+TABLES = {"metrics": METRICS, "timing": TIMING, "episodes": EPISODES, "evaluations": EVALUATIONS}
+
+
 class Table:
     """One CSV file. A row is on disk as soon as it is added."""
 
     def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
-        self.path = path
-        if not path.exists() or path.stat().st_size == 0:
-            path.write_text(",".join(columns) + "\n", encoding="utf-8")
-        with path.open(encoding="utf-8") as file:
-            self.columns = next(csv.reader(file))  # an older run goes on with the columns that it has
+        self.path, self.columns = path, columns
+        self.header = header = (",".join(columns) + "\n").encode()
+        content = b""
+        if path.exists():
+            with path.open("rb") as file:
+                content = file.read(len(header))
+        if content == header:
+            return
+        if not header.startswith(content):
+            raise QuantailError(
+                f"{path} is damaged: its first row is not {','.join(columns)}. Mend that row, or move "
+                "the file away to begin a new one."
+            )
+        with open(path, "wb", opener=no_follow) as file:  # new, or cut off in its first row
+            file.write(header)
 
     def add(self, row: Mapping[str, Any]) -> None:
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
         writer.writerow([_cell(row[column]) for column in self.columns])
-        with self.path.open("a", encoding="utf-8") as file:
+        with open(self.path, "a", encoding="utf-8", opener=no_follow) as file:
             file.write(text.getvalue())
 
     def size(self) -> int:
         """Bytes so far."""
         return self.path.stat().st_size
 
+    def sync(self) -> None:
+        """Make all rows so far durable."""
+        with self.path.open("r+b") as file:
+            os.fsync(file.fileno())
+
     def cut(self, size: int) -> bool:
-        """Drop the rows that came after the file had this size; whether it had so many."""
-        if self.size() < size:
-            return False
-        os.truncate(self.path, size)
-        return True
+        """Drop the rows that came after the file had this size; whether all rows before it are there.
+
+        Where they are not, the file ends with its last whole row, so that the next one is whole too.
+        """
+        with self.path.open("rb") as file:
+            content = file.read(size)
+        whole = max(content.rfind(b"\n") + 1, len(self.header))
+        os.truncate(self.path, whole)
+        return whole == size
+
+
+def last_step(path: Path, columns: tuple[str, ...]) -> int:
+    """Return the largest step in a table of a run; refuse a file that is not such a table."""
+    content = path.read_bytes() if path.exists() else b""
+    *lines, _ = content.split(b"\n")  # what follows the last newline is no whole row
+    firsts = [line.split(b",")[0] for line in lines[1:]]
+    if lines[:1] not in ([], [",".join(columns).encode()]) or not all(map(bytes.isdigit, firsts)):
+        raise QuantailError(f"{path} is damaged or is not a table of this run.")
+    return max((int(first[:18]) for first in firsts), default=0)
 
 
 def _cell(value: Any) -> str:

@@ -1,7 +1,6 @@
 """Starting a run, going on with one, and loading what it learned."""
 
 import os
-import shutil
 from pathlib import Path
 from typing import Any
 
@@ -10,7 +9,7 @@ import torch
 from quantail.acting.agent import Agent, Risk
 from quantail.envs import EnvSource, default_preset, make, specs_of
 from quantail.envs.make import name_of, require_fresh
-from quantail.errors import QuantailError
+from quantail.errors import DIVERGED, QuantailError
 from quantail.networks import build_network
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.recipes import compose, parts_of
@@ -25,6 +24,7 @@ from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.reporter import Reporter
 from quantail.training.run_folder import RunFolder, RunInfo, default_folder
 from quantail.training.trainer import Trainer
+from quantail.training.unsaved import require_never_saved
 
 
 def train(
@@ -77,12 +77,8 @@ def prepare(
     folder.require_new()
     reporter = reporter or Reporter()
     _open(folder, info, reporter)
-    folder.create(info)
-    try:
+    with folder.created(info):  # if this fails, nothing has begun: a second try finds the folder free
         return _trainer(folder, info, env, attitude, reporter)
-    except QuantailError:
-        shutil.rmtree(folder.path, ignore_errors=True)  # nothing has begun: a second try finds it free
-        raise
 
 
 def resume(
@@ -102,6 +98,7 @@ def resume(
         raise QuantailError("checkpoint best serves to act: resume takes last or previous.")
     folder = RunFolder(run)
     info = folder.read()
+    folder.require_plain()
     if steps is not None:
         longer = info.settings.with_changes({"steps": steps})
         info = RunInfo(**{**vars(info), "settings": longer})
@@ -113,8 +110,11 @@ def resume(
         raise QuantailError(f"{name_of(source)} is not the environment of {folder.path}, {info.env}.")
     reporter = reporter or Reporter()
     with folder.held():
-        found = _found(folder, checkpoint, info.settings.steps)
+        found = _found(folder, checkpoint, info.settings)
         _open(folder, info, reporter)
+        if found is None:
+            reporter.warned(f"{folder.path} was stopped before it saved: it begins again at step 0.")
+            folder.clear_tables()
         attitude = attitude_of(info.settings, measure)
         trainer = _trainer(folder, info, source, attitude, reporter)
         if found is not None:
@@ -124,16 +124,17 @@ def resume(
         return trainer.run()
 
 
-def _found(folder: RunFolder, which: str, steps: int) -> Checkpoint | None:
+def _found(folder: RunFolder, which: str, settings: Settings) -> Checkpoint | None:
     """The checkpoint to go on from; None where the run was killed before it saved, and begins again."""
     checkpoints = Checkpoints(folder.checkpoints)
     checkpoints.repair()
-    if not checkpoints.names():
-        folder.clear_tables()
+    if which == "last" and not checkpoints.names():
+        require_never_saved(folder, settings)
         return None
-    found = checkpoints.read(which)
-    done, evaluated = found.state["steps"], found.state["done_at"]["evaluation"]
-    if done >= steps and evaluated >= done:
+    found = checkpoints.read(which, to_resume=True)
+    with checkpoints.blamed(found.path):
+        done, evaluated = int(found.state["steps"]), int(found.state["done_at"]["evaluation"])
+    if done >= settings.steps and evaluated >= done:
         raise QuantailError(
             f"{folder.path} has done its {done:,} steps: give a larger total with --steps."
         )
@@ -158,11 +159,14 @@ def load(
         checkpoint = "best" if (folder.checkpoints / "best").exists() else "last"
     found = checkpoints.read(str(checkpoint))
     network = build_network(info.settings, info.observation, info.actions.count)
-    weights = {k: torch.from_numpy(v) for k, v in found.arrays("agent").items()}
-    try:
-        network.load_state_dict(weights)
-    except RuntimeError as error:
-        raise QuantailError(f"{found.path} does not fit the network of run.json.") from error
+    with checkpoints.blamed(found.path, to_resume=False):
+        weights = {k: torch.from_numpy(v) for k, v in found.arrays("agent").items()}
+        try:
+            network.load_state_dict(weights)
+        except RuntimeError as error:
+            raise QuantailError(f"{found.path} does not fit the network of run.json.") from error
+        if not all(tensor.isfinite().all() for tensor in weights.values()):
+            raise QuantailError(f"{found.path} holds weights that are not finite: {DIVERGED}")
     return Agent(
         network.to(pick_device(device)),
         info.settings,

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from dataclasses import asdict
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -17,13 +18,13 @@ from quantail.envs.adapt import Adapter
 from quantail.envs.learned import as_learned
 from quantail.evaluation.evaluate import LANES, EvaluationStopped, play_episodes
 from quantail.evaluation.protocols import LONGEST, own_protocol
+from quantail.files import sync_folder
 from quantail.learning.learner import Learner
 from quantail.networks import QuantileNetwork, build_network
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.replay.memory import available_memory, human_bytes
-from quantail.training import tables
 from quantail.training.attitude import Attitude
-from quantail.training.checkpoints import Checkpoint, Checkpoints
+from quantail.training.checkpoints import Checkpoint, Checkpoints, check_state
 from quantail.training.clock import Clock
 from quantail.training.gathering import Gathering, Here
 from quantail.training.reporter import Reporter, Status, Summary
@@ -32,6 +33,7 @@ from quantail.training.scores import Scores
 from quantail.training.signals import StopSignals
 from quantail.training.sinks import open_sinks
 from quantail.training.support import SupportWatch
+from quantail.training.tables import TABLES, Table
 
 RECENT = 100  # episodes in the running mean
 
@@ -77,12 +79,7 @@ class Trainer:
         self.gathering = self._gathering(network)
         self.agent = Agent(network, s, info.observation, info.actions, source, attitude.evaluation)
         self.checkpoints = Checkpoints(folder.checkpoints)
-        self.tables = {
-            "metrics": tables.Table(folder.table("metrics"), tables.METRICS),
-            "timing": tables.Table(folder.table("timing"), tables.TIMING),
-            "episodes": tables.Table(folder.table("episodes"), tables.EPISODES),
-            "evaluations": tables.Table(folder.table("evaluations"), tables.EVALUATIONS),
-        }
+        self.tables = {name: Table(folder.table(name), columns) for name, columns in TABLES.items()}
         self.sinks = open_sinks(s, folder.path)
         self.support = SupportWatch(s.value_min, s.value_max) if s.head == "categorical" else None
         self._lanes: list[Adapter] = []
@@ -92,6 +89,7 @@ class Trainer:
         self._saved: dict[str, int] = {}  # done_at of that checkpoint
         self._last = ""  # the checkpoint saved or restored last
         self._segments: dict[str, set[str]] = {}  # the replay's files of each resumable checkpoint
+        self._stayed: set[Path] = set()  # old files that the last save could not remove
         # Everything below is part of a checkpoint.
         self.steps = 0
         self.episodes = 0
@@ -372,6 +370,9 @@ class Trainer:
             }
             if sampling := self.sampler.arrays():
                 files["sampler"] = sampling
+            for table in self.tables.values():
+                table.sync()  # the state counts on these rows
+            sync_folder(self.folder.path)
             name = self.checkpoints.save(self.steps, files, self._state(segments))
             self._saved = dict(self.done_at)
             best = f"{self.scores.best_steps:09d}"
@@ -379,14 +380,49 @@ class Trainer:
                 self.checkpoints.mark_best(name)
             resumable = {name, self._last}
             self._last = name
-            self.checkpoints.prune(resumable | {best})
+            stayed = self.checkpoints.prune(resumable | {best})
             # The best one serves to act; only the last two keep their replay.
             self._segments[name] = {segment["file"] for segment in segments}
             self._segments = {k: v for k, v in self._segments.items() if k in resumable}
-            self.journal.prune(set().union(*self._segments.values()))
+            stayed |= self.journal.prune(set().union(*self._segments.values()))
+        self._warn_of_old_files(stayed)
+
+    def _warn_of_old_files(self, stayed: dict[Path, OSError]) -> None:
+        """Say once of each old file that it could not be removed; the next save tries again."""
+        for path in sorted(stayed.keys() - self._stayed):
+            reason = (stayed[path].strerror or str(stayed[path])).lower()
+            self.reporter.warned(
+                f"{path} is no longer needed and could not be removed ({reason}): "
+                "the run goes on, and the next save tries again."
+            )
+        self._stayed = set(stayed)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Put everything back as it was when the checkpoint was written."""
+        """Put everything back as it was when the checkpoint was written.
+
+        Whatever is wrong with the checkpoint is told in one sentence. The tables are cut last, so that a
+        checkpoint which cannot be restored costs nothing.
+        """
+        with self.checkpoints.blamed(checkpoint.path):
+            check_state(checkpoint.state, self.settings.lanes, self.info.actions.count)
+            self._restore_learning(checkpoint)
+            episodes = [Episode(**episode) for episode in checkpoint.state["playing"]]
+            observations = checkpoint.arrays("actor")["observations"]
+            if observations.shape != (self.settings.lanes, *self.info.observation.input_shape):
+                raise ValueError(f"its observations have the shape {observations.shape}")
+        self._restore_episodes(episodes, observations)  # what fails here is the environment
+        self._restore_best()
+        for sink in self.sinks:
+            sink.purge(self.steps)
+        for name, table in self.tables.items():
+            if not table.cut(checkpoint.state["tables"][name]):
+                self.reporter.warned(
+                    f"{table.path} has lost rows that were there when the checkpoint was written; "
+                    "it goes on after its last whole row."
+                )
+
+    def _restore_learning(self, checkpoint: Checkpoint) -> None:
+        """Put back all but the environments and the tables."""
         state = checkpoint.state
         self.steps, self.episodes = state["steps"], state["episodes"]
         self.recent.extend((score, length) for score, length in state["recent"])
@@ -400,20 +436,13 @@ class Trainer:
             {k: torch.from_numpy(v) for k, v in checkpoint.arrays("agent").items()}
         )
         self.learner.restore({k: torch.from_numpy(v) for k, v in checkpoint.arrays("learner").items()})
+        self.learner.check_finite()
         self.journal.restore(state["replay"])
         if self.settings.replay == "prioritized":
             self.sampler.restore(checkpoint.arrays("sampler"))
         self._last = checkpoint.path.name
         self._segments = {self._last: {part["file"] for part in state["replay"]}}
         seeds.restore(self.generators, state["generators"])
-        self._restore_episodes(state["playing"], checkpoint.arrays("actor")["observations"])
-        self._restore_best()
-        for sink in self.sinks:
-            sink.purge(self.steps)
-        # Last, so that a checkpoint which cannot be restored costs nothing.
-        for name, table in self.tables.items():
-            if not table.cut(state["tables"][name]):
-                self.reporter.warned(f"{table.path} has lost rows since the checkpoint was written.")
 
     def _restore_best(self) -> None:
         name = f"{self.scores.best_steps:09d}"
@@ -423,12 +452,12 @@ class Trainer:
             self.checkpoints.forget_best()
             self.scores.forget_best()
 
-    def _restore_episodes(self, playing: list[dict[str, Any]], observations: Any) -> None:
-        episodes = [Episode(**episode) for episode in playing]
+    def _restore_episodes(self, episodes: list[Episode], observations: Any) -> None:
         for _ in range(self.gathering.restore(episodes, observations)):
             self.reporter.warned(
-                f"{self.info.env} did not come to the same place when its episode was played "
-                "again from its seed: the episode is cut there, and the run goes on but is not exact."
+                f"{self.info.env} did not give the same observations and rewards when its episode was "
+                "played again from its seed: the episode is cut there, and the run goes on but is not "
+                "exact."
             )
 
     def _state(self, segments: list[dict[str, Any]]) -> dict[str, Any]:

@@ -125,6 +125,19 @@ def test_an_environment_that_ends_the_process_fails_and_is_not_taken_for_a_stop(
     assert folder.failure(name) == said
 
 
+def test_a_run_without_its_run_json_is_begun_only_where_nothing_can_be_lost(tiny, tmp_path):
+    folder = StudyFolder(tmp_path / "out")
+    folder.open(read_study(tiny))
+    name = next(iter(folder.jobs))
+    kept = folder.run(name).checkpoints / "000000050" / "agent.safetensors"
+    kept.parent.mkdir(parents=True)
+    kept.write_text("precious")
+    assert "exists already and is not a run" in run_job(folder.path, name)
+    assert kept.read_text() == "precious"
+    shutil.rmtree(kept.parent)  # as a run leaves its folder that is killed before it begins
+    assert run_job(folder.path, name) == "done"
+
+
 @pytest.mark.parametrize("by_ray", [False, True])
 def test_a_run_that_is_asked_to_stop_is_stopped(tiny, tmp_path, monkeypatch, by_ray):
     def asked(folder, name, reporter):

@@ -12,6 +12,7 @@ import gymnasium as gym
 
 from quantail.cli.main import run
 from quantail.recipes import AGENTS
+from quantail.training.reporter import Reporter
 
 TINY = {
     "learn_start": 60,
@@ -105,6 +106,41 @@ def kill_when(condition, *words, how=signal.SIGKILL):
     process.send_signal(how)
     _, said = process.communicate(timeout=100)
     return process.returncode, said
+
+
+def killed_at(event, name, *words):
+    """Run the command and let SIGKILL end it just before Python does this to a path that ends so.
+
+    `event` is one of Python's audit events: "open", "os.mkdir", "os.rename", "os.remove" or "os.rmdir".
+    """
+    code = (
+        "import os, signal, sys\n"
+        "event, name = sys.argv[1:3]\n"
+        "def hook(what, args):\n"
+        "    if what == event and str(args[0]).endswith(name):\n"
+        "        os.kill(os.getpid(), signal.SIGKILL)\n"
+        "sys.addaudithook(hook)\n"
+        "from quantail.cli.main import main\n"
+        "main(sys.argv[3:])\n"
+    )
+    answer = subprocess.run(
+        [sys.executable, "-c", code, event, name, *map(str, words)],
+        capture_output=True,
+        text=True,
+        timeout=300,
+        check=False,
+    )
+    assert answer.returncode == -signal.SIGKILL, answer.stderr
+
+
+class Listening(Reporter):
+    """A reporter that keeps what it is told of."""
+
+    def __init__(self):
+        self.warnings = []
+
+    def warned(self, sentence):
+        self.warnings.append(sentence)
 
 
 def rows(run, table):

@@ -9,15 +9,15 @@ import pytest
 import quantail
 from quantail.errors import QuantailError
 from quantail.training.history import group_runs, read_history
+from tests.helpers.sealed import editing
 
 
 def changed(run, target, *, preset="small", env="CartPole-v1", **settings):
     """A copy of a run that says something else of itself."""
     shutil.copytree(run, target)
-    about = json.loads((target / "run.json").read_text())
-    about |= {"preset": preset, "env": env}
-    about["settings"] |= settings
-    (target / "run.json").write_text(json.dumps(about))
+    with editing(target / "run.json") as about:
+        about |= {"preset": preset, "env": env}
+        about["settings"] |= settings
     return target
 
 
@@ -144,7 +144,7 @@ def test_steps_and_seconds_are_those_of_the_last_checkpoint(cartpoles, tmp_path)
 @pytest.mark.parametrize("change", [{"seconds": [1]}, {"seconds": {"acting": "x"}}, {"steps": "x"}])
 def test_a_damaged_account_of_time_is_named(cartpoles, tmp_path, change):
     run = shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
-    path = run / "checkpoints" / "000000200" / "state.json"
-    path.write_text(json.dumps(json.loads(path.read_text()) | change))
+    with editing(run / "checkpoints" / "000000200" / "state.json") as state:
+        state |= change
     with pytest.raises(QuantailError, match=r"state\.json is damaged"):
         read_history(run)

@@ -15,6 +15,7 @@ from quantail.risk import CVaR, Neutral
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.chosen_results import gather_results
 from quantail.training.results import save_result, saved_results
+from tests.helpers.sealed import editing
 
 OWN = Protocol("own", epsilon=0.0, episodes=2)
 
@@ -82,9 +83,8 @@ def test_a_protocol_is_chosen_by_its_name_or_its_whole_label(run):
 
 def test_runs_with_other_settings_are_not_seeds_of_one_agent(cartpoles, run, tmp_path):
     other = shutil.copytree(cartpoles / "iqn-1", tmp_path / "iqn-1")
-    about = json.loads((other / "run.json").read_text())
-    about["settings"]["learning_rate"] = 0.5
-    (other / "run.json").write_text(json.dumps(about))
+    with editing(other / "run.json") as about:
+        about["settings"]["learning_rate"] = 0.5
     keep(run, 3)
     keep(other, 4)
     agents = {result.agent for result in gather_results([run, other])}

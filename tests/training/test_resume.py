@@ -13,9 +13,19 @@ import pytest
 
 import quantail as q
 from quantail.replay.store import FINAL
-from quantail.training.reporter import Reporter
 from quantail.training.run_folder import RunFolder
-from tests.helpers.runs import QUICK, TINY, command, flags, kill_when, quantail, rows, same_learning
+from tests.helpers.runs import (
+    QUICK,
+    TINY,
+    Listening,
+    command,
+    flags,
+    kill_when,
+    quantail,
+    rows,
+    same_learning,
+)
+from tests.helpers.sealed import editing
 
 
 @pytest.mark.parametrize("env", QUICK)
@@ -79,7 +89,11 @@ def test_a_run_killed_before_it_saved_begins_again(tmp_path):
     assert not list((run / "checkpoints").iterdir())
     with pytest.raises(q.QuantailError, match="has not saved yet"):
         q.load(run)
-    q.resume(run)
+    (run / "my_notes.csv").write_text("mine")
+    again = quantail("resume", run, "--quiet")
+    assert again.returncode == 0, again.stderr
+    assert "begins again at step 0" in again.stderr
+    assert (run / "my_notes.csv").read_text() == "mine"
     assert command("train", env, "--quiet", "--out", whole, *settings) == 0
     assert same_learning(run, whole)
 
@@ -91,14 +105,6 @@ def test_evaluating_never_changes_what_is_learned(tmp_path):
     for file in ("agent", "learner", "actor"):
         path = f"checkpoints/000000200/{file}.safetensors"
         assert (tmp_path / "often" / path).read_bytes() == (tmp_path / "never" / path).read_bytes()
-
-
-class Listening(Reporter):
-    def __init__(self):
-        self.warnings = []
-
-    def warned(self, sentence):
-        self.warnings.append(sentence)
 
 
 @pytest.fixture(scope="module")
@@ -191,11 +197,10 @@ def test_after_going_back_the_damaged_checkpoint_goes_and_the_good_one_stays(run
 
 
 def test_a_run_stopped_in_its_last_evaluation_can_be_finished(run):
-    state = json.loads((run / "checkpoints/000000200/state.json").read_text())
     size = len("\n".join(["", *rows(run, "evaluations")[-1:]]))
-    state["done_at"]["evaluation"] = 100
-    state["tables"]["evaluations"] -= size
-    (run / "checkpoints/000000200/state.json").write_text(json.dumps(state))
+    with editing(run / "checkpoints/000000200/state.json") as state:
+        state["done_at"]["evaluation"] = 100
+        state["tables"]["evaluations"] -= size
     before = rows(run, "evaluations")
     q.resume(run)
     assert rows(run, "evaluations") == before
@@ -212,8 +217,8 @@ def test_a_run_is_not_resumed_on_another_environment(run):
 
 
 def test_a_run_of_a_newer_version_is_refused(run, capsys):
-    content = json.loads((run / "run.json").read_text())
-    (run / "run.json").write_text(json.dumps(content | {"schema": 99}))
+    with editing(run / "run.json") as content:
+        content["schema"] = 99
     for name in ("resume", "eval"):
         assert command(name, run) == 2
         assert "newer Quantail" in capsys.readouterr().err

@@ -1,4 +1,3 @@
-import json
 import shutil
 
 import numpy as np
@@ -8,6 +7,7 @@ from quantail.errors import QuantailError
 from quantail.evaluation.published import published_curves
 from quantail.viewing.comparison import Series, compare, same_agent
 from tests.helpers.runs import command
+from tests.helpers.sealed import editing
 
 
 @pytest.fixture
@@ -119,9 +119,8 @@ def test_agents_are_the_same_by_name(one, other, same):
 
 def test_runs_evaluated_differently_are_refused_and_named(cartpoles, tmp_path):
     other = shutil.copytree(cartpoles / "dqn-0", tmp_path / "other")
-    about = json.loads((other / "run.json").read_text())
-    about["settings"]["evaluation_epsilon"] = 0.5
-    (other / "run.json").write_text(json.dumps(about))
+    with editing(other / "run.json") as about:
+        about["settings"]["evaluation_epsilon"] = 0.5
     with pytest.raises(QuantailError, match="their curves do not compare"):
         compare(cartpoles / "iqn-0", [other])
 

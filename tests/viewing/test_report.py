@@ -22,6 +22,7 @@ from quantail.viewing.report import write_report
 from tests.helpers.lottery import Lottery
 from tests.helpers.runs import QUICK, command
 from tests.helpers.runs import quantail as quantail_command
+from tests.helpers.sealed import editing
 
 CHROMIUM = shutil.which("chromium")
 
@@ -109,9 +110,8 @@ def test_a_report_can_leave_evaluation_out(cartpoles, tmp_path, capsys):
 
 def test_names_from_outside_cannot_write_markup(cartpoles, tmp_path):
     (run,) = copies(cartpoles, tmp_path, "dqn-0")
-    about = json.loads((run / "run.json").read_text())
-    about["command"] = "<script>alert(1)</script>"
-    (run / "run.json").write_text(json.dumps(about))
+    with editing(run / "run.json") as about:
+        about["command"] = "<script>alert(1)</script>"
     text = write_report([run], tmp_path / "out", evaluate_missing=False).read_text()
     assert "<script" not in text
     assert "&lt;script&gt;" in text
@@ -119,9 +119,8 @@ def test_names_from_outside_cannot_write_markup(cartpoles, tmp_path):
 
 def test_runs_evaluated_under_different_protocols_are_refused_and_named(cartpoles, tmp_path):
     one, two = copies(cartpoles, tmp_path, "iqn-0", "dqn-0")
-    about = json.loads((two / "run.json").read_text())
-    about["settings"]["evaluation_epsilon"] = 0.05
-    (two / "run.json").write_text(json.dumps(about))
+    with editing(two / "run.json") as about:
+        about["settings"]["evaluation_epsilon"] = 0.05
     with pytest.raises(QuantailError, match=r"iqn-0 was evaluated under own .* and .*dqn-0 under own"):
         write_report([one, two], tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -266,8 +265,8 @@ def test_an_ale_game_without_a_human_score_is_in_the_report_and_the_aggregates_s
     breakout, tmp_path
 ):
     runs = [shutil.copytree(breakout, tmp_path / name) for name in ("breakout", "carnival")]
-    about = json.loads((runs[1] / "run.json").read_text())
-    (runs[1] / "run.json").write_text(json.dumps(about | {"env": "ALE/Carnival-v5"}))
+    with editing(runs[1] / "run.json") as about:
+        about["env"] = "ALE/Carnival-v5"
     for run in runs:
         protocol = Protocol("own", episodes=2)
         played = Evaluation(np.ones(2), np.ones(2, int), "ALE", Neutral(), protocol, 1)

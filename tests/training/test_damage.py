@@ -1,0 +1,327 @@
+"""A run whose files were damaged is refused in one sentence, or goes on exactly."""
+
+import json
+import os
+import shutil
+from pathlib import Path
+
+import gymnasium as gym
+import numpy as np
+import pytest
+import torch
+from safetensors.numpy import load_file, save_file
+
+import quantail as q
+from quantail.errors import QuantailError
+from quantail.files import SEAL, checksum
+from quantail.training.history import read_history
+from quantail.training.run_folder import RunFolder
+from quantail.training.train import prepare
+from tests.helpers.runs import QUICK, Listening, command, rows, same_learning
+from tests.helpers.sealed import editing
+
+
+@pytest.fixture
+def run(cartpoles, tmp_path):
+    return shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
+
+
+def state_of(run, name="000000200"):
+    return run / "checkpoints" / name / "state.json"
+
+
+def replace(path, old, new):
+    content = path.read_text()
+    assert old in content
+    path.write_text(content.replace(old, new, 1))
+
+
+# Checksums
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"state": 1', '"state": 2'), ('"metrics": ', '"metrics": 1'), ('"log": 200', '"log": 201')],
+)
+def test_one_changed_digit_of_a_checkpoints_state_is_refused(run, old, new, capsys):
+    replace(state_of(run), old, new)
+    before = {path: path.read_bytes() for path in run.glob("*.csv")}
+    assert command("resume", run, "--steps", 240) == 2
+    said = capsys.readouterr().err
+    assert "state.json is damaged" in said
+    assert "--checkpoint 150" in said
+    assert {path: path.read_bytes() for path in run.glob("*.csv")} == before
+    with pytest.raises(QuantailError, match="does not match its checksum"):
+        q.load(run, "last")
+    with pytest.raises(QuantailError, match="does not match its checksum"):
+        read_history(run)
+
+
+@pytest.mark.parametrize(
+    ("old", "new"),
+    [('"learning_rate"', '"learning_rade"'), ('"seed": 0', '"seed": 1'), ('"CartPole-', '"CartPole_')],
+)
+def test_one_changed_letter_of_run_json_is_refused(run, old, new):
+    replace(run / "run.json", old, new)
+    for use in (q.load, q.resume, read_history):
+        with pytest.raises(QuantailError, match=r"run\.json is damaged: .* checksum"):
+            use(run)
+
+
+def test_a_file_without_its_checksum_is_refused(run):
+    for path in (state_of(run), run / "run.json"):
+        content = json.loads(path.read_text())
+        assert len(content.pop(SEAL)) == 64
+        path.write_text(json.dumps(content))
+        with pytest.raises(QuantailError, match=f"{path.name} is damaged: .* checksum"):
+            q.load(run, "last")
+
+
+def test_the_layout_of_a_file_may_change_but_not_its_content(run):
+    for path in (run / "run.json", state_of(run)):
+        path.write_text(json.dumps(json.loads(path.read_text()), indent=7, sort_keys=True))
+    assert q.load(run, "last").checkpoint == 200
+
+
+def test_a_run_made_longer_keeps_a_checksum_that_is_right(run):
+    RunFolder(run).extend(1234)
+    assert RunFolder(run).read().settings.steps == 1234
+
+
+def test_settings_of_another_version_are_refused_and_named(run):
+    with editing(run / "run.json") as content:
+        content["settings"]["learning_rade"] = 0.1
+    with pytest.raises(QuantailError, match=r"does not know \(learning_rade\)"):
+        q.resume(run, steps=240)
+    with editing(run / "run.json") as content:
+        del content["settings"]["learning_rade"], content["settings"]["kappa"]
+    with pytest.raises(QuantailError, match=r"lacks settings .* \(kappa\)"):
+        q.resume(run, steps=240)
+
+
+def test_a_setting_of_the_wrong_kind_names_the_file(run):
+    with editing(run / "run.json") as content:
+        content["settings"]["kappa"] = [1]
+    with pytest.raises(QuantailError, match=r"run\.json is damaged: kappa takes"):
+        q.load(run)
+
+
+# Values that are wrong though the checksum is right
+
+
+def put(*keys, value):
+    def change(state):
+        for key in keys[:-1]:
+            state = state[key]
+        state[keys[-1]] = value
+
+    return change
+
+
+WRONG_VALUES = {
+    "steps": put("steps", value="many"),
+    "generators": put("generators", "replay", value="x"),
+    "a generator gone": lambda state: state["generators"].pop("replay"),
+    "an unknown generator": put("generators", "other", value={}),
+    "recent": put("recent", value=[["a", 1]]),
+    "recent as a number": put("recent", value=3),
+    "done_at": put("done_at", value={"log": 1}),
+    "done_at evaluation": put("done_at", "evaluation", value="x"),
+    "scores": put("scores", value={"best": 1}),
+    "score": put("scores", "means", value={"random": "x"}),
+    "seconds": put("seconds", value={}),
+    "tables": put("tables", "metrics", value=None),
+    "playing": put("playing", value=[]),
+    "action": put("playing", 0, "actions", value=["x"]),
+    "unknown action": put("playing", 0, "actions", value=[7]),
+    "replay": put("replay", value=[{}]),
+    "end": put("replay", -1, "end", value=["x"]),
+    "places that do not fit": put("replay", -1, "end", value=[10**6]),
+    "lanes": put("replay", -1, "begin", value=[0, 0]),
+    "checksums": put("checksums", value=[1]),
+}
+
+
+@pytest.mark.parametrize("change", WRONG_VALUES.values(), ids=WRONG_VALUES)
+def test_a_wrong_value_is_one_sentence_that_names_the_checkpoint_and_the_older_one(run, change, capsys):
+    with editing(state_of(run)) as state:
+        change(state)
+    before = {path: path.read_bytes() for path in run.glob("*.csv")}
+    assert command("resume", run, "--steps", 240) == 2
+    said = capsys.readouterr().err
+    assert said.count("\n") < 15  # the lines about the run, then the sentence
+    last = said.strip().splitlines()[-1]
+    assert "checkpoints/000000200" in last
+    assert "An older one is kept: use --checkpoint 150." in last
+    assert {path: path.read_bytes() for path in run.glob("*.csv")} == before
+    q.resume(run, steps=240, checkpoint="150")
+    assert (run / "checkpoints/last").read_text() == "000000240\n"
+
+
+@pytest.mark.parametrize("file", ["agent", "learner", "actor"])
+@pytest.mark.parametrize("how", ["gone", "shape"])
+def test_wrong_tensors_are_one_sentence_that_names_the_older_checkpoint(run, file, how):
+    path = run / f"checkpoints/000000200/{file}.safetensors"
+    arrays = load_file(path)
+    name = {"agent": "torso.1.weight", "learner": "target.torso.1.weight", "actor": "observations"}[file]
+    kept = arrays.pop(name)
+    save_file(arrays if how == "gone" else arrays | {name: np.zeros((3, 1), kept.dtype)}, path)
+    with editing(state_of(run)) as state:
+        state["checksums"][path.name] = checksum(path)
+    with pytest.raises(QuantailError, match=r"000000200 .*use --checkpoint 150"):
+        q.resume(run, steps=240)
+
+
+@pytest.mark.parametrize(
+    "error",
+    [
+        KeyError("x"),
+        TypeError("x"),
+        AttributeError("x"),
+        IndexError("x"),
+        RuntimeError("x"),
+        OverflowError("x"),
+        MemoryError(),
+    ],
+    ids=lambda error: type(error).__name__,
+)
+def test_whatever_restoring_raises_is_a_sentence(run, error, monkeypatch):
+    def fail(*_):
+        raise error
+
+    monkeypatch.setattr("quantail.training.trainer.seeds.restore", fail)
+    with pytest.raises(QuantailError, match=r"000000200 cannot be restored: .+ use --checkpoint 150"):
+        q.resume(run, steps=240)
+
+
+def test_a_segment_that_is_missing_names_the_older_checkpoint(run):
+    old, new = (
+        {part["file"] for part in json.loads(state_of(run, name).read_text())["replay"]}
+        for name in ("000000150", "000000200")
+    )
+    (run / "replay" / (new - old).pop()).unlink()
+    with pytest.raises(QuantailError, match=r"missing.* use --checkpoint 150"):
+        q.resume(run, steps=240)
+
+
+# Tables
+
+
+@pytest.mark.parametrize("header", [b"\xff\xfe", b"steps,frames\n", b"1,2,3\n", b"stebs"])
+def test_a_damaged_header_of_a_table_is_told_before_anything_is_changed(run, header, capsys):
+    table = run / "metrics.csv"
+    content = table.read_bytes()
+    damaged = header + content.split(b"\n", 1)[1]
+    table.write_bytes(damaged)
+    assert command("resume", run, "--steps", 240) == 2
+    assert "metrics.csv is damaged: its first row is not steps,frames," in capsys.readouterr().err
+    assert table.read_bytes() == damaged
+    table.write_bytes(content)
+    q.resume(run, steps=240)
+
+
+@pytest.mark.parametrize("left", [-20, -1, 5, 0])
+@pytest.mark.parametrize("name", ["metrics", "evaluations", "episodes"])
+def test_a_table_that_is_too_short_goes_on_after_its_last_whole_row(run, name, left):
+    table = run / f"{name}.csv"
+    content = table.read_bytes()
+    table.write_bytes(content[:left])
+    heard = Listening()
+    q.resume(run, steps=300, reporter=heard)
+    assert [one for one in heard.warnings if f"{name}.csv has lost rows" in one]
+    header, *lines = table.read_text().splitlines()
+    assert header == content.decode().split("\n")[0]
+    assert all(line.count(",") == header.count(",") for line in lines)
+    whole = content[:left].decode().split("\n")[1:-1]
+    assert lines[: len(whole)] == whole
+    assert len(lines) > len(whole)
+    read_history(run)
+
+
+def test_rows_that_do_not_end_where_the_checkpoint_says_are_cut_to_whole_ones(run):
+    table = run / "metrics.csv"
+    header, rest = table.read_text().split("\n", 1)
+    table.write_text(f"{header}\n1,{rest}")  # as an editor may leave it: two bytes more
+    heard = Listening()
+    q.resume(run, steps=240, reporter=heard)
+    assert any("lost rows" in one for one in heard.warnings)
+    assert table.read_text().endswith("\n")
+    assert [line.split(",")[0] for line in rows(run, "metrics")][-2:] == ["220", "240"]
+
+
+def test_the_tables_are_on_disk_before_the_state_that_counts_on_them(run, monkeypatch):
+    synced = []
+    real = os.fsync
+
+    def fsync(descriptor):
+        synced.append(Path(os.readlink(f"/proc/self/fd/{descriptor}")).name)
+        real(descriptor)
+
+    monkeypatch.setattr(os, "fsync", fsync)
+    q.resume(run, steps=250)
+    before = synced[: synced.index(".state.json.part")]
+    assert {"metrics.csv", "timing.csv", "episodes.csv", "evaluations.csv"} <= set(before)
+
+
+# Weights that are not finite
+
+
+def test_weights_that_are_not_finite_are_never_saved(tmp_path):
+    settings = QUICK["CartPole-v1"] | {"learn_start": 100, "update_every": 100, "learning_rate": 1e38}
+    with pytest.raises(QuantailError, match="weights were not finite by update 1: learning diverged"):
+        q.train("CartPole-v1", out=tmp_path / "run", steps=100, **settings)
+    assert (tmp_path / "run/checkpoints/last").read_text() == "000000050\n"
+    agent = q.load(tmp_path / "run")
+    assert agent.checkpoint == 50
+
+
+@pytest.mark.parametrize("network", ["online", "target"])
+@pytest.mark.parametrize("value", [torch.nan, torch.inf])
+def test_every_network_is_checked_before_a_save(tmp_path, network, value):
+    trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=100, **QUICK["CartPole-v1"])
+    trainer.gathering.start()
+    trainer.save()
+    parameters = list(getattr(trainer.learner, network).parameters())
+    with torch.no_grad():
+        parameters[-1].view(-1)[-1] = value
+    with pytest.raises(QuantailError, match="weights were not finite"):
+        trainer.save()
+    trainer.close()
+
+
+def test_an_agent_whose_weights_are_not_finite_is_refused(run):
+    path = run / "checkpoints/000000200/agent.safetensors"
+    arrays = load_file(path)
+    arrays["torso.1.weight"][0, 0] = np.nan
+    save_file(arrays, path)
+    with editing(state_of(run)) as state:
+        state["checksums"][path.name] = checksum(path)
+    with pytest.raises(QuantailError, match=r"weights that are not finite.* use --checkpoint 150"):
+        q.load(run, "last")
+    with pytest.raises(QuantailError, match=r"weights were not finite.* use --checkpoint 150"):
+        q.resume(run, steps=240)
+
+
+# Environments that carry something over from one episode to the next
+
+
+def normalized():
+    return gym.wrappers.NormalizeReward(gym.make("CartPole-v1"))
+
+
+def test_rewards_that_do_not_replay_are_told(tmp_path):
+    settings = QUICK["CartPole-v1"] | {"checkpoint_every": 100}
+    q.train(normalized, out=tmp_path / "run", steps=100, **settings)
+    assert json.loads(state_of(tmp_path / "run", "000000100").read_text())["playing"][0]["actions"]
+    heard = Listening()
+    q.resume(tmp_path / "run", steps=150, env=normalized, reporter=heard)
+    assert [one for one in heard.warnings if "rewards" in one and "not exact" in one]
+
+
+def test_rewards_that_replay_are_not_told(run, cartpoles):
+    heard = Listening()
+    q.resume(run, steps=240, reporter=heard)
+    assert not [one for one in heard.warnings if "not exact" in one]
+    whole = shutil.copytree(cartpoles / "iqn-0", run.with_name("whole"))
+    q.resume(whole, steps=240)
+    assert same_learning(run, whole)

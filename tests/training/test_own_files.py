@@ -1,0 +1,256 @@
+"""Training removes and changes only files that it wrote itself."""
+
+import fcntl
+import os
+import shutil
+
+import pytest
+
+import quantail as q
+from quantail.errors import QuantailError
+from quantail.files import hold
+from quantail.training.checkpoints import Checkpoints
+from quantail.training.run_folder import RunFolder
+from quantail.training.tables import TABLES
+from quantail.training.train import prepare
+from tests.helpers.runs import (
+    QUICK,
+    Listening,
+    flags,
+    killed_at,
+    quantail,
+    quick,
+    rows,
+    same_learning,
+)
+
+CARTPOLE = QUICK["CartPole-v1"]
+
+
+@pytest.fixture
+def run(cartpoles, tmp_path):
+    return shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
+
+
+def contents(folder):
+    return {
+        path.relative_to(folder): path.read_bytes()
+        for path in sorted(folder.rglob("*"))
+        if path.is_file() and path.name != ".lock"
+    }
+
+
+# Missing checkpoints
+
+
+@pytest.mark.parametrize("kept", ["tables", "folder, tables", "replay", "results", "pointer"])
+def test_a_run_whose_checkpoints_are_missing_is_refused_and_nothing_is_removed(run, kept):
+    shutil.rmtree(run / "checkpoints")
+    if kept != "replay":
+        shutil.rmtree(run / "replay")
+    if kept in ("folder, tables", "pointer"):
+        (run / "checkpoints").mkdir()
+    if kept == "pointer":
+        (run / "checkpoints/last").write_text("000000200\n")
+    if kept == "results":
+        (run / "results").mkdir()
+        (run / "results/one.json").write_text("{}")
+    if "tables" not in kept:
+        for path in run.glob("*.csv"):
+            path.unlink()
+    (run / "my_notes.csv").write_text("mine")
+    before = contents(run)
+    heard = Listening()
+    with pytest.raises(QuantailError, match="no checkpoint to go on from, though its"):
+        q.resume(run, reporter=heard)
+    assert contents(run) == before
+    assert not heard.warnings
+
+
+def test_tables_that_are_not_the_runs_own_are_never_removed(run):
+    for folder in ("checkpoints", "replay"):
+        shutil.rmtree(run / folder)
+    for path in run.glob("*.csv"):
+        path.unlink()
+    (run / "metrics.csv").write_text("day,weight\nmonday,80\n")
+    with pytest.raises(QuantailError, match=r"metrics\.csv is damaged or is not a table"):
+        q.resume(run)
+    assert (run / "metrics.csv").read_text() == "day,weight\nmonday,80\n"
+
+
+@pytest.mark.parametrize(
+    ("event", "name"),
+    [
+        ("os.mkdir", ".000000050.part"),
+        ("os.rename", "/.state.json.part"),
+        ("os.rename", ".000000050.part"),
+    ],
+)
+def test_a_run_killed_in_its_first_save_begins_again_exactly(event, name, cartpoles, tmp_path):
+    run = tmp_path / "run"
+    settings = flags(quick("iqn") | {"steps": 200, "seed": 0})
+    killed_at(event, name, "train", "CartPole-v1", "--quiet", "--out", run, *settings)
+    assert list((run / "replay").glob("*.safetensors"))
+    assert not Checkpoints(run / "checkpoints").names()
+    heard = Listening()
+    q.resume(run, reporter=heard)
+    assert [one for one in heard.warnings if "begins again at step 0" in one]
+    assert same_learning(run, cartpoles / "iqn-0")
+
+
+def test_without_a_checkpoint_only_the_last_one_begins_again(tmp_path):
+    prepare("CartPole-v1", out=tmp_path / "run", steps=60, **CARTPOLE).close()
+    with pytest.raises(QuantailError, match="has not saved yet"):
+        q.resume(tmp_path / "run", checkpoint="previous")
+
+
+# Symbolic links
+
+
+@pytest.mark.parametrize(
+    "name",
+    ["checkpoints", "replay", ".lock", *(f"{table}.csv" for table in TABLES)],
+)
+def test_a_symbolic_link_where_training_writes_is_refused(run, name, tmp_path):
+    other = tmp_path / "else"
+    if not (run / name).exists():
+        (run / name).write_text("")
+    shutil.move(run / name, other)
+    (run / name).symlink_to(other)
+    if other.is_file():
+        other.write_text("precious")
+    before = contents(tmp_path)
+    with pytest.raises(QuantailError, match=f"{name} is a symbolic link"):
+        q.resume(run, steps=260)
+    assert contents(tmp_path) == before
+
+
+def test_a_lock_that_is_a_link_never_empties_what_it_points_to(run, tmp_path):
+    (tmp_path / "precious").write_text("precious")
+    (run / ".lock").unlink(missing_ok=True)
+    (run / ".lock").symlink_to(tmp_path / "precious")
+    with pytest.raises(QuantailError, match="is a symbolic link"), RunFolder(run).held():
+        pass
+    assert (tmp_path / "precious").read_text() == "precious"
+
+
+def test_the_folder_of_a_run_may_itself_be_a_link(run, tmp_path):
+    (tmp_path / "link").symlink_to(run)
+    q.resume(tmp_path / "link", steps=230)
+    assert Checkpoints(run / "checkpoints").names()[-1] == "000000230"
+
+
+# Runs that did not begin
+
+
+BIRTH = [
+    ("open", "/.lock"),
+    ("os.mkdir", "run/checkpoints"),
+    ("open", "/.run.json.part"),
+    ("os.rename", "/.run.json.part"),
+]
+
+
+@pytest.mark.parametrize(("event", "name"), BIRTH)
+def test_a_run_killed_before_it_has_a_run_json_begins_at_the_next_try(event, name, tmp_path):
+    run, words = tmp_path / "run", flags(CARTPOLE | {"steps": 60})
+    killed_at(event, name, "train", "CartPole-v1", "--quiet", "--out", run, *words)
+    assert run.exists()
+    assert not (run / "run.json").exists()
+    refused = quantail("resume", run)
+    assert refused.returncode == 2
+    assert "Begin it with quantail train" in refused.stderr
+    q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
+    assert not (run / ".run.json.part").exists()
+    assert rows(run, "metrics")
+
+
+@pytest.mark.parametrize(
+    "name", ["notes.txt", "checkpoints/notes.txt", "replay/x", ".hidden", ".lock/x", "metrics.csv"]
+)
+def test_a_folder_with_anything_of_the_users_is_refused(name, tmp_path):
+    path = tmp_path / "run" / name
+    path.parent.mkdir(parents=True)
+    path.write_text("mine")
+    with pytest.raises(QuantailError, match="exists already and is not a run"):
+        q.train("CartPole-v1", out=tmp_path / "run", steps=60, **CARTPOLE)
+    assert contents(tmp_path / "run") == {path.relative_to(tmp_path / "run"): b"mine"}
+
+
+@pytest.mark.parametrize("error", [MemoryError, RuntimeError, KeyboardInterrupt, QuantailError])
+@pytest.mark.parametrize("made", [True, False], ids=["new folder", "empty folder"])
+def test_a_run_that_fails_before_it_begins_frees_its_folder(error, made, tmp_path, monkeypatch):
+    run = tmp_path / "run"
+    if not made:
+        run.mkdir()
+    with monkeypatch.context() as patch:
+
+        def fail(*_):
+            assert (run / "metrics.csv").exists()
+            raise error("no room")
+
+        patch.setattr("quantail.training.trainer.open_sinks", fail)
+        with pytest.raises(error):
+            q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
+    assert run.exists() is not made
+    assert made or not list(run.iterdir())
+    q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
+
+
+def test_a_run_that_fails_before_it_begins_leaves_files_of_others(tmp_path, monkeypatch):
+    run = tmp_path / "run"
+
+    def fail(*_):
+        (run / "notes.txt").write_text("mine")
+        (run / "checkpoints/notes.txt").write_text("mine")
+        raise RuntimeError
+
+    monkeypatch.setattr("quantail.training.trainer.open_sinks", fail)
+    with pytest.raises(RuntimeError):
+        q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
+    assert sorted(path.name for path in run.rglob("*")) == ["checkpoints", "notes.txt", "notes.txt"]
+
+
+def test_a_folder_in_which_another_process_begins_is_refused(tmp_path):
+    run = tmp_path / "run"
+    run.mkdir()
+    with (
+        RunFolder(run).held(),
+        pytest.raises(QuantailError, match="is being trained by process"),
+    ):
+        q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
+    assert [path.name for path in run.iterdir()] == [".lock"]
+
+
+# The lock
+
+
+def test_a_lock_is_let_go_though_a_forked_process_still_has_it_open(tmp_path):
+    reading, writing = os.pipe()
+    with RunFolder(tmp_path).held():
+        child = os.fork()
+        if not child:
+            os.close(writing)
+            os.read(reading, 1)  # until the test is over
+            os._exit(0)
+    with RunFolder(tmp_path).held():
+        pass
+    os.close(writing)
+    os.close(reading)
+    os.waitpid(child, 0)
+
+
+def test_a_lock_file_that_was_removed_while_it_was_waited_for_is_not_a_lock(tmp_path, monkeypatch):
+    path, real, seen = tmp_path / ".lock", fcntl.flock, []
+
+    def flock(file, how):
+        if how & fcntl.LOCK_EX and not seen:
+            seen.append(file)
+            path.unlink()  # by the process that held it until now
+        real(file, how)
+
+    monkeypatch.setattr(fcntl, "flock", flock)
+    with hold(path, "busy"):
+        assert path.read_text() == str(os.getpid())
+        with pytest.raises(QuantailError, match="busy by process"), hold(path, "busy"):
+            pass

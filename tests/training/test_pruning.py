@@ -1,0 +1,140 @@
+"""A save removes old files of its own names only, and goes on where it cannot remove them."""
+
+import errno
+import os
+import shutil
+
+import pytest
+
+import quantail as q
+from quantail.replay.journal import ReplayJournal
+from quantail.training.checkpoints import Checkpoints
+from tests.helpers.runs import Listening, command, killed_at
+
+
+@pytest.fixture
+def run(cartpoles, tmp_path):
+    return shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
+
+
+def test_a_save_removes_no_folder_or_file_that_it_did_not_name(run):
+    checkpoints, replay = run / "checkpoints", run / "replay"
+    kept = [
+        checkpoints / name
+        for name in ("keep-this", "1abc", "2-copy", "0000000010", ".mine.part", ".a.old")
+    ]
+    for path in kept:
+        shutil.copytree(checkpoints / "000000200", path)
+    files = [replay / "mine.safetensors", replay / "1-2.safetensors", replay / ".mine.safetensors.part"]
+    for path in files:
+        path.write_text("mine")
+    strays = [replay / ".000000000000-000000000050.safetensors.part", checkpoints / ".000000050.part/x"]
+    strays[1].parent.mkdir()
+    for path in strays:
+        path.write_text("half")
+    q.resume(run, steps=260)
+    assert all((path / "state.json").exists() for path in kept)
+    assert all(path.read_text() == "mine" for path in files)
+    assert not any(path.exists() for path in strays)
+    assert set(Checkpoints(checkpoints).names()) >= {"000000250", "000000260"}
+
+
+def test_a_link_in_place_of_an_old_checkpoint_or_segment_is_left_alone(run, tmp_path):
+    (tmp_path / "else").mkdir()
+    (tmp_path / "else/file").write_text("mine")
+    link = run / "checkpoints/000000010"
+    link.symlink_to(tmp_path / "else")
+    segment = run / "replay/000000000000-000000000001.safetensors"
+    segment.symlink_to(tmp_path / "else/file")
+    heard = Listening()
+    q.resume(run, steps=260, reporter=heard)
+    assert link.is_symlink()
+    assert segment.is_symlink()
+    assert (tmp_path / "else/file").read_text() == "mine"
+    assert not heard.warnings
+
+
+def test_folders_that_are_no_checkpoints_are_ignored(run):
+    for name in ("1abc", "2-copy", "000000900-copy", "0000000900", "²²²²²²²²²"):
+        (run / "checkpoints" / name).mkdir()
+    (run / "checkpoints/000000900").write_text("a file")
+    found = Checkpoints(run / "checkpoints")
+    assert found.names()[-1] == "000000200"
+    assert found.name_of("previous") == "000000150"
+    assert q.load(run, "last").checkpoint == 200
+
+
+def test_checkpoints_are_ordered_by_their_steps(tmp_path):
+    for name in ("1000000000", "999999999", "000000005"):
+        (tmp_path / name).mkdir()
+    found = Checkpoints(tmp_path)
+    assert found.names() == ["000000005", "999999999", "1000000000"]
+    assert found.name_of("previous") == "999999999"
+
+
+@pytest.mark.parametrize("which", ["²", "5" * 5000, "-1", "1abc", "٣"])
+def test_a_checkpoint_that_cannot_be_is_told_in_a_sentence(run, which, capsys):
+    assert command("eval", run, f"--checkpoint={which}") == 2
+    said = capsys.readouterr().err
+    assert "is not there: it takes last, best, previous" in said
+    assert len(said) < 300
+    assert q.load(run, "00000000000200").checkpoint == 200
+
+
+def test_the_older_checkpoint_that_is_advised_is_older(run, capsys):
+    (run / "checkpoints/000000150/agent.safetensors").write_bytes(b"x")
+    assert command("eval", run, "--checkpoint", 150) == 2
+    said = capsys.readouterr().err
+    assert "missing, damaged or cut short." in said
+    assert "200" not in said
+
+
+def test_to_resume_only_an_older_checkpoint_that_is_whole_is_advised(run, capsys):
+    (run / "checkpoints/000000200/agent.safetensors").write_bytes(b"x")
+    assert command("resume", run, "--steps", 260) == 2
+    assert "use --checkpoint 150" in capsys.readouterr().err
+    (run / "checkpoints/000000150/agent.safetensors").write_bytes(b"x")
+    assert command("resume", run, "--steps", 260) == 2
+    assert "An older one" not in capsys.readouterr().err  # an older best one has no replay
+
+
+# What cannot be removed
+
+
+def test_an_old_file_that_cannot_be_removed_is_warned_of_once_and_tried_again(run, monkeypatch):
+    stuck = {"rmdir": 0, "unlink": 0}
+
+    def busy(name, real):
+        def remove(path, *args, **options):
+            shown = os.fspath(path)
+            if shown.endswith((".000000150.part", "000000000050.safetensors")) and stuck[name] < 2:
+                stuck[name] += 1
+                raise OSError(errno.EBUSY, "Device or resource busy", shown)
+            return real(path, *args, **options)
+
+        return remove
+
+    for name in stuck:
+        monkeypatch.setattr(os, name, busy(name, getattr(os, name)))
+    heard = Listening()
+    q.resume(run, steps=450, reporter=heard)
+    assert stuck == {"rmdir": 2, "unlink": 2}
+    warned = [one for one in heard.warnings if "could not be removed (device or resource busy)" in one]
+    assert len(warned) == 2
+    assert not list((run / "checkpoints").glob(".*"))
+    assert not (run / "replay/000000000000-000000000050.safetensors").exists()
+
+
+def test_a_checkpoint_whose_removal_was_cut_off_is_not_taken_for_a_whole_one(run):
+    for event in ("os.remove", "os.rmdir"):
+        again = shutil.copytree(run, run.with_name(event))
+        # The files of a checkpoint are removed by their names alone, within its folder.
+        name = "agent.safetensors" if event == "os.remove" else ".000000150.part"
+        killed_at(event, name, "resume", again, "--quiet", "--steps", 260)
+        assert "000000150" not in Checkpoints(again / "checkpoints").names()
+        q.resume(again, steps=260)
+        assert not list((again / "checkpoints").glob(".*"))
+
+
+def test_a_journal_without_a_folder_has_nothing_to_remove(tmp_path):
+    assert ReplayJournal(tmp_path / "replay", None).prune(set()) == {}
