@@ -1,5 +1,6 @@
 """Distributional and risk-sensitive reinforcement learning with implicit quantile networks."""
 
+from quantail import startup as _startup  # noqa: F401, I001 - before anything else is imported
 from importlib import import_module
 from typing import TYPE_CHECKING, Any
 

@@ -33,6 +33,9 @@ def connect(address: str) -> Any:
     options: dict[str, Any] = {"log_to_driver": False, "logging_level": "ERROR"}
     if address == "local":
         options |= {"num_cpus": cores(), "include_dashboard": False}
+    if not address.startswith("ray://"):
+        # A client job is one whose workers do not look for modules in the driver's working folder first.
+        options["job_config"] = ray.job_config.JobConfig(_client_job=True)
     try:
         _require_answer(address)
         ray.init(address=address, **options)

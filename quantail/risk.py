@@ -5,7 +5,6 @@ dataclass that is called with τ (a tensor, an array or a number) and answers in
 `str` is the text form used on the command line: `cvar:0.25`.
 """
 
-import importlib
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -16,6 +15,7 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quantail.errors import QuantailError, did_you_mean
+from quantail.registry import Origin, import_named
 
 TauMap = Callable[[Tensor], Tensor]
 
@@ -246,8 +246,11 @@ MEASURES: dict[str, type[RiskMeasure]] = {
 }
 
 
-def parse_risk(risk: str | RiskMeasure | TauMap) -> RiskMeasure:
-    """A measure from its text form (`cvar:0.25`, `neutral`, `module:function`) or from any callable."""
+def parse_risk(risk: str | RiskMeasure | TauMap, origin: Origin | None = None) -> RiskMeasure:
+    """A measure from its text form (`cvar:0.25`, `neutral`, `module:function`) or from any callable.
+
+    `origin` says which file gave the text; without it, the user did, and any module is imported.
+    """
     if isinstance(risk, RiskMeasure):
         return risk
     if not isinstance(risk, str):
@@ -260,7 +263,7 @@ def parse_risk(risk: str | RiskMeasure | TauMap) -> RiskMeasure:
         return Neutral()
     if measure is None or measure is Neutral:
         if measure is None and parameter and not _is_number(parameter):
-            return Custom(_imported(risk, name, parameter), risk)
+            return Custom(_imported(risk, name, parameter, origin), risk)
         raise QuantailError(
             f"unknown risk {risk!r}: it takes neutral, cpw:η, wang:η, pow:η, cvar:η, norm:η "
             f"or module:function.{did_you_mean(name, MEASURES)}"
@@ -338,9 +341,13 @@ def _importable_name(function: TauMap) -> str:
     return f"{module}:{getattr(function, '__qualname__', type(function).__name__)}"
 
 
-def _imported(text: str, module: str, attribute: str) -> TauMap:
+def _imported(text: str, module: str, attribute: str, origin: Origin | None) -> TauMap:
+    if origin is not None and "<" not in attribute:  # a lambda cannot be imported, trusted or not
+        origin.require(module)
     try:
-        found = importlib.import_module(module)
+        if "<" in attribute:
+            raise ImportError("a lambda and a function within another have no name to import")
+        found: Any = import_named(module, origin)
         for part in attribute.split("."):
             found = getattr(found, part)
     except Exception as error:
@@ -351,7 +358,8 @@ def _imported(text: str, module: str, attribute: str) -> TauMap:
         ) from error
     if not callable(found):
         raise QuantailError(f"risk {text!r} is not a function of τ.")
-    return found
+    function: TauMap = found
+    return function
 
 
 def _bates_quantile(probability: Tensor, n: int) -> Tensor:

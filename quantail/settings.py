@@ -187,6 +187,10 @@ class Settings:
         """Environments in all."""
         return self.envs * (self.actors if self.engine == "ray" else 1)
 
+    def risks(self) -> tuple[str, ...]:
+        """Every measure that the settings name."""
+        return tuple(getattr(self, name) for name in RISKS)
+
     def played_risk(self) -> str:
         """The measure of evaluation and of the trained agent."""
         return self.evaluation_risk or self.risk
@@ -202,6 +206,7 @@ class Settings:
         return dataclasses.replace(self, **{k: coerce(k, v) for k, v in changes.items()})
 
 
+RISKS = ("risk", "behaviour_risk", "target_risk", "evaluation_risk")  # settings that name a measure
 ABOUT: dict[str, About] = {f.name: f.metadata["about"] for f in dataclasses.fields(Settings)}
 DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Settings)}
 

@@ -10,7 +10,21 @@ import quantail
 PACKAGE = Path(quantail.__file__).parent
 
 # Rooms that must not know of those on the right.
+EVERYTHING = (
+    "envs",
+    "files",
+    "cli",
+    "training",
+    "networks",
+    "learning",
+    "replay",
+    "acting",
+    "risk",
+    "settings",
+)
 MUST_NOT_IMPORT = {
+    "registry.py": EVERYTHING,
+    "startup.py": (*EVERYTHING, "errors", "registry"),
     "risk.py": ("envs", "files", "cli", "training", "networks", "learning", "replay"),
     "networks": ("envs", "files", "cli", "training", "replay", "acting", "learning"),
     "learning": ("envs", "files", "cli", "training", "replay", "acting"),
@@ -46,3 +60,12 @@ def test_nothing_is_ever_unpickled():
     for path in PACKAGE.rglob("*.py"):
         assert not {"pickle", "cloudpickle", "joblib"} & set(imports_of(path)), path
         assert "torch.load" not in path.read_text(encoding="utf-8"), path
+
+
+def test_only_the_registry_imports_a_module_by_a_name_from_outside():
+    known = {"registry.py", "__init__.py", "cli/main.py", "cli/doctor.py"}  # the others: names of ours
+    for path in PACKAGE.rglob("*.py"):
+        if str(path.relative_to(PACKAGE)) not in known:
+            text = path.read_text(encoding="utf-8")
+            assert "importlib.import_module" not in text, path
+            assert "__import__" not in text, path

@@ -3,7 +3,7 @@
 import os
 from pathlib import Path
 
-from quantail.cli.parser import Parser, whole
+from quantail.cli.parser import Parser, add_trust, whole
 from quantail.cli.sheets import print_sheet
 from quantail.errors import QuantailError
 from quantail.evaluation.calibration import calibrate
@@ -32,12 +32,13 @@ def run(words: list[str]) -> int:
     )
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episodes [1]")
     parser.add_argument("--out", metavar="STEM", help="STEM.png, .svg and .json [RUN/calibration]")
+    add_trust(parser)
     arguments = parser.parse(words)
     episodes, states = whole("episodes", arguments.episodes, 2), whole("states", arguments.states, 0)
     continuations = whole("continuations", arguments.continuations, 2)
     seed = whole("seed", arguments.seed, 0)
     stem = Path(arguments.out or Path(arguments.run) / "calibration")
-    agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk)
+    agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk, trust=arguments.trust)
     require_place(stem)
     found = calibrate(agent, episodes=episodes, states=states, continuations=continuations, seed=seed)
     print_sheet(found.sheet())

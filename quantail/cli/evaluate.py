@@ -5,7 +5,7 @@ import json
 from rich.console import Console
 
 from quantail.acting.agent import Agent
-from quantail.cli.parser import Parser, number, whole
+from quantail.cli.parser import Parser, add_trust, number, whole
 from quantail.cli.watching import told_on_the_terminal
 from quantail.evaluation import Evaluation, evaluate
 from quantail.evaluation.protocols import ABOUT
@@ -37,6 +37,7 @@ def run(words: list[str]) -> int:
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episodes [1]")
     parser.add_argument("--epsilon", metavar="E", help="chance of a random action [the protocol's own]")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_trust(parser)
     arguments = parser.parse(words)
     asked = {
         "protocol": arguments.protocol,
@@ -46,7 +47,7 @@ def run(words: list[str]) -> int:
         "epsilon": None if arguments.epsilon is None else number("epsilon", arguments.epsilon, 1),
         "starts": arguments.starts,
     }
-    agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk)
+    agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk, trust=arguments.trust)
     results_folder(arguments.run)  # before hours of play rather than after
     with told_on_the_terminal() as watch:
         result = evaluate(agent, watch=watch, **asked)

@@ -5,6 +5,7 @@ import os
 import sys
 
 from quantail.errors import QuantailError, did_you_mean
+from quantail.registry import add_working_folder, module_of
 
 COMMANDS = {
     "train": "train an agent on an environment",
@@ -52,7 +53,8 @@ def run(argv: list[str]) -> int:
                 f"unknown command {name!r}: it takes {', '.join(COMMANDS)}."
                 f"{did_you_mean(name, COMMANDS)}"
             )
-        sys.path.insert(0, "")  # so that module:id and module:function find files in this folder
+        if any(map(_names_code, words)):
+            add_working_folder()
         command = importlib.import_module(f"quantail.cli.{MODULES.get(name, name)}")
         status: int = command.run(words)
         return status
@@ -68,6 +70,12 @@ def run(argv: list[str]) -> int:
         return _complain(f"cannot use{where}: {reason}{kept}.", 1)
     except KeyboardInterrupt:
         return _complain("stopped.", 130)
+
+
+def _names_code(word: str) -> bool:
+    """Return whether a word of the command line names a module, as module:id or behind --trust."""
+    flag, _, value = word.rpartition("=")
+    return "--trust" in (word, flag) or bool(module_of(value))
 
 
 def _complain(sentence: str, status: int) -> int:

@@ -30,6 +30,18 @@ class Parser(argparse.ArgumentParser):
         return found
 
 
+def add_trust(parser: Parser, what: str = "run.json") -> None:
+    """Add the flag by which the user allows files to name modules."""
+    parser.add_argument(
+        "--trust",
+        action="append",
+        default=[],
+        metavar="MODULE",
+        help=f"import this module, and so run its code, where {what} names it; may be given again "
+        "[none: files do not run code]",
+    )
+
+
 def whole(name: str, text: str, least: int) -> int:
     """A whole number of at least so much."""
     if not (text.isascii() and text.isdigit() and len(text) < 19) or int(text) < least:

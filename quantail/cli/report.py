@@ -1,6 +1,6 @@
 """quantail report RUN ..."""
 
-from quantail.cli.parser import Parser
+from quantail.cli.parser import Parser, add_trust
 from quantail.viewing.report import write_report
 
 
@@ -21,6 +21,7 @@ def run(words: list[str]) -> int:
     parser.add_argument(
         "--no-eval", action="store_true", help="do not evaluate afresh the runs without a result"
     )
+    add_trust(parser)
     arguments = parser.parse(words)
     page = write_report(
         arguments.runs,
@@ -29,6 +30,7 @@ def run(words: list[str]) -> int:
         starts=arguments.starts,
         evaluate_missing=not arguments.no_eval,
         say=print,
+        trust=arguments.trust,
     )
     print(f"written to {page}")
     return 0

@@ -2,7 +2,7 @@
 
 import sys
 
-from quantail.cli.parser import Parser
+from quantail.cli.parser import Parser, add_trust
 from quantail.settings import coerce
 from quantail.training.progress import reporter_for, told_how_to_resume
 from quantail.training.train import resume
@@ -20,9 +20,16 @@ def run(words: list[str]) -> int:
         "--checkpoint", default="last", metavar="last|previous", help="where to go on from [last]"
     )
     parser.add_argument("--quiet", action="store_true", help="show only the summary")
+    add_trust(parser)
     arguments = parser.parse(words)
     steps = None if arguments.steps is None else coerce("steps", arguments.steps)
     reporter = reporter_for(sys.stderr, quiet=arguments.quiet)
     with told_how_to_resume(reporter):
-        resume(arguments.run, steps=steps, checkpoint=arguments.checkpoint, reporter=reporter)
+        resume(
+            arguments.run,
+            steps=steps,
+            checkpoint=arguments.checkpoint,
+            reporter=reporter,
+            trust=arguments.trust,
+        )
     return 130 if reporter.stopped else 0

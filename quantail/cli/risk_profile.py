@@ -2,7 +2,7 @@
 
 import json
 
-from quantail.cli.parser import Parser, number, whole
+from quantail.cli.parser import Parser, add_trust, number, whole
 from quantail.cli.sheets import print_sheet
 from quantail.evaluation.risk_profile import MEASURES, risk_profile
 from quantail.training.train import load
@@ -29,10 +29,11 @@ def run(words: list[str]) -> int:
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episodes [1]")
     parser.add_argument("--checkpoint", metavar="last|best|N", help="which weights [best, or last]")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
+    add_trust(parser)
     arguments = parser.parse(words)
     episodes, seed = whole("episodes", arguments.episodes, 2), whole("seed", arguments.seed, 0)
     level = number("level", arguments.level, 1)
-    agent = load(arguments.run, arguments.checkpoint)
+    agent = load(arguments.run, arguments.checkpoint, trust=arguments.trust)
     risks = arguments.risk or MEASURES
     profile = risk_profile(agent, risks, episodes=episodes, level=level, seed=seed)
     if arguments.json:

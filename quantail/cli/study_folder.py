@@ -4,11 +4,12 @@ from pathlib import Path
 
 from rich.console import Console
 
-from quantail.cli.parser import Parser
+from quantail.cli.parser import Parser, add_trust
 from quantail.cli.study_run import add_engine, go, show
 from quantail.experiments.folder import State, StudyFolder
 from quantail.experiments.progress import study_table
 from quantail.files import is_held
+from quantail.registry import trust_flags
 
 
 def status(words: list[str]) -> int:
@@ -30,7 +31,8 @@ def status(words: list[str]) -> int:
         shown = begun if running else [_still(state) for state in begun]
         console.print(study_table(shown, failed, "running" if running else "begun"), soft_wrap=True)
     if done < len(states) and not running:
-        console.print(f"go on with: quantail study resume {folder.path}", soft_wrap=True)
+        flags = trust_flags(folder.trust)
+        console.print(f"go on with: quantail study resume {folder.path}{flags}", soft_wrap=True)
     return 0
 
 
@@ -44,7 +46,7 @@ def resume(words: list[str]) -> int:
     parser.add_argument("study", metavar="STUDY", help="folder of the study")
     add_engine(parser)
     arguments = parser.parse(words)
-    StudyFolder(arguments.study).read()
+    StudyFolder(arguments.study, arguments.trust).read()
     return go(None, Path(arguments.study), arguments)
 
 
@@ -63,7 +65,9 @@ def figures(words: list[str]) -> int:
 def _asked(name: str, about: str, words: list[str]) -> StudyFolder:
     parser = Parser(prog=f"quantail study {name}", description=about)
     parser.add_argument("study", metavar="STUDY", help="folder of the study")
-    folder = StudyFolder(parser.parse(words).study)
+    add_trust(parser, "the study")
+    arguments = parser.parse(words)
+    folder = StudyFolder(arguments.study, arguments.trust)
     folder.read()
     return folder
 

@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from quantail.cli.parser import Parser, whole
+from quantail.cli.parser import Parser, add_trust, whole
 from quantail.cli.sheets import print_sheet
 from quantail.errors import QuantailError
 from quantail.experiments.engines import ENGINES, Engine
@@ -20,6 +20,7 @@ from quantail.experiments.results import read_results
 from quantail.experiments.runner import Outcome, run_study
 from quantail.experiments.study import Job, Study
 from quantail.experiments.tables import sheets
+from quantail.registry import trust_flags
 
 
 def run_named(name: str, words: list[str]) -> int:
@@ -34,7 +35,7 @@ def run_named(name: str, words: list[str]) -> int:
     add_changes(parser, about)
     add_engine(parser)
     arguments = parser.parse(words)
-    return start(read_study(name, small=arguments.small), arguments)
+    return start(read_study(name, small=arguments.small, trust=arguments.trust), arguments)
 
 
 def run_grid(words: list[str]) -> int:
@@ -51,7 +52,7 @@ def run_grid(words: list[str]) -> int:
     add_changes(parser)
     add_engine(parser)
     arguments = parser.parse(words)
-    return start(read_study(arguments.file, small=arguments.small), arguments)
+    return start(read_study(arguments.file, small=arguments.small, trust=arguments.trust), arguments)
 
 
 def add_changes(parser: Parser, study: Study | None = None) -> None:
@@ -96,6 +97,7 @@ def add_engine(parser: Parser) -> None:
         "--yes", action="store_true", help="start without a question, however long it takes"
     )
     group.add_argument("--quiet", action="store_true", help="show only the tables in the end")
+    add_trust(parser, "the study")
 
 
 def start(study: Study, arguments: argparse.Namespace) -> int:
@@ -128,6 +130,7 @@ def go(study: Study | None, out: Path, arguments: argparse.Namespace) -> int:
         gpus=_gpus(arguments.gpus),
         view=view_for(sys.stderr, quiet=arguments.quiet),
         confirm=confirm,
+        trust=arguments.trust,
     )
     if outcome is None:
         console.print("not started.")
@@ -141,11 +144,11 @@ def show(folder: StudyFolder) -> None:
     """Draw the figures and print the tables, if there is anything to show."""
     from quantail.viewing.studies import draw_study
 
-    results = read_results(folder.path)
+    results = read_results(folder.path, folder.trust)
     for sheet in sheets(results).values():
         print_sheet(sheet)
     if results.traces:
-        draw_study(folder.path)
+        draw_study(folder.path, folder.trust)
         print(f"figures and tables are in {folder.figures}, every evaluation in {folder.results}")
 
 
@@ -181,7 +184,8 @@ def _end(console: Console, outcome: Outcome) -> None:
     for name, reason in outcome.failed.items():
         console.print(f"failed: {name}: {reason} (more in {folder.log(name)})", soft_wrap=True)
     if outcome.done < outcome.total:
-        console.print(f"go on with: quantail study resume {folder.path}", soft_wrap=True)
+        flags = trust_flags(folder.trust)
+        console.print(f"go on with: quantail study resume {folder.path}{flags}", soft_wrap=True)
 
 
 def _pair(word: str) -> tuple[str, Any]:

@@ -4,7 +4,7 @@ import argparse
 import sys
 from typing import Any
 
-from quantail.cli.parser import Parser
+from quantail.cli.parser import Parser, add_trust
 from quantail.envs import default_preset
 from quantail.recipes import PRESETS, compose, sources
 from quantail.settings import ABOUT, only_with, shown, unit_and_source
@@ -30,11 +30,12 @@ def run(words: list[str]) -> int:
     given = {name: value for name, value in vars(first).items() if name in ABOUT and value is not None}
     arguments = vars(_parser(preset, fitting, given).parse(words))
     env, out, quiet = arguments.pop("env"), arguments.pop("out"), arguments.pop("quiet")
+    trust = arguments.pop("trust")
     arguments.pop("preset")
     changes = {name: value for name, value in arguments.items() if value is not None}
     reporter = reporter_for(sys.stderr, quiet=quiet)
     with told_how_to_resume(reporter):
-        train(env, preset=preset, out=out, reporter=reporter, **changes)
+        train(env, preset=preset, out=out, reporter=reporter, trust=trust, **changes)
     return 130 if reporter.stopped else 0
 
 
@@ -60,6 +61,7 @@ def _parser(preset: str, fitting: str, given: dict[str, Any]) -> Parser:
     parser.add_argument("--preset", metavar="NAME", help=f"{names} or a .toml file [what fits ENV]")
     parser.add_argument("--out", metavar="DIR", help="folder of the run [a free name in runs/]")
     parser.add_argument("--quiet", action="store_true", help="show only the summary")
+    add_trust(parser, "the .toml file")
     groups: dict[str, Any] = {}
     for name, about in ABOUT.items():
         group = groups.setdefault(about.group, parser.add_argument_group(about.group))

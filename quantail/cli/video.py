@@ -1,6 +1,6 @@
 """quantail video RUN --out FILE.mp4"""
 
-from quantail.cli.parser import Parser, whole
+from quantail.cli.parser import Parser, add_trust, whole
 from quantail.training.progress import counted
 from quantail.training.train import load
 from quantail.viewing.video import make_video
@@ -21,10 +21,11 @@ def run(words: list[str]) -> int:
     parser.add_argument("--risk", help="risk measure, as cvar:0.1 [the run's own]")
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episode [1]")
     parser.add_argument("--checkpoint", metavar="last|best|N", help="which weights [best, or last]")
+    add_trust(parser)
     arguments = parser.parse(words)
     steps, seed = whole("steps", arguments.steps, 1), whole("seed", arguments.seed, 0)
     fps = None if arguments.fps is None else whole("fps", arguments.fps, 1)
-    agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk)
+    agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk, trust=arguments.trust)
     filmed = make_video(agent, arguments.out, steps=steps, seed=seed, fps=fps)
     print(
         f"{counted(filmed.decisions, 'decision')} of the checkpoint at {agent.checkpoint:,} steps, "

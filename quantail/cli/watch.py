@@ -1,6 +1,6 @@
 """quantail watch RUN [RUN2 ...]"""
 
-from quantail.cli.parser import Parser, whole
+from quantail.cli.parser import Parser, add_trust, whole
 from quantail.errors import QuantailError
 from quantail.viewing.live import watch
 
@@ -18,10 +18,18 @@ def run(words: list[str]) -> int:
     parser.add_argument("--port", metavar="P", help="port to listen on [8750, or the next free one]")
     parser.add_argument("--host", default="127.0.0.1", metavar="H", help="address [this machine only]")
     parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    add_trust(parser)
     arguments = parser.parse(words)
     seed = whole("seed", arguments.seed, 0)
     port = None if arguments.port is None else whole("port", arguments.port, 1)
     if port is not None and port > 65535:
         raise QuantailError(f"port takes a whole number from 1 to 65535, not {port}.")
-    watch(arguments.runs, host=arguments.host, port=port, seed=seed, browser=not arguments.no_browser)
+    watch(
+        arguments.runs,
+        host=arguments.host,
+        port=port,
+        seed=seed,
+        browser=not arguments.no_browser,
+        trust=arguments.trust,
+    )
     return 0

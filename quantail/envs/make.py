@@ -1,7 +1,7 @@
 """From an id or a function to an environment that is ready for an agent."""
 
-import importlib
 from collections.abc import Callable
+from dataclasses import dataclass
 from typing import Any, Literal
 
 import ale_py
@@ -16,9 +16,22 @@ from quantail.errors import QuantailError, did_you_mean
 from quantail.observations import ActionSpec, ObservationSpec
 from quantail.recipes import compose
 from quantail.registration import register
+from quantail.registry import Origin, import_named
 from quantail.settings import Settings
 
-EnvSource = str | Callable[[], Env]
+
+@dataclass(frozen=True)
+class EnvFromFile:
+    """An environment that a file names as `module:id`, and whose module the user has not named.
+
+    It can be made only where its id is registered already, so that nothing needs to be imported.
+    """
+
+    name: str
+    origin: Origin
+
+
+EnvSource = str | Callable[[], Env] | EnvFromFile
 Kind = Literal["atari", "minatar", "world", "other"]
 
 FUNCTION = "function "  # before the name of an environment that is not an id
@@ -40,13 +53,13 @@ def make(
     settings = settings or compose(default_preset(source), {})
     name, kind = name_of(source), kind_of(source)
     if kind == "atari":
-        env = _make_atari(str(source), settings, render_mode, all_actions)
+        env = _make_atari(source, settings, render_mode, all_actions)
     else:
         _refuse_atari_settings(name, settings)
         env = _make_any(source, name, settings, render_mode)
         if kind == "minatar":
             env = minatar.MinAtarEpisode(env)
-    if settings.max_episode_steps and (kind == "atari" or not isinstance(source, str)):
+    if settings.max_episode_steps and (kind == "atari" or callable(source)):
         env = TimeLimit(env, settings.max_episode_steps)
     return Adapter(env, settings.stack, name)
 
@@ -58,7 +71,7 @@ def kind_of(source: EnvSource) -> Kind:
             "env takes an id or a function that makes an environment, such as lambda: MyEnv(); "
             f"it got an environment, {type(source.unwrapped).__name__}."
         )
-    if not isinstance(source, str):
+    if callable(source):
         return "other"
     entry = str(_find(source).entry_point)
     if entry.startswith("ale_py.env"):
@@ -74,17 +87,25 @@ def default_preset(source: EnvSource) -> str:
     return presets[kind_of(source)]
 
 
+def env_from_file(name: str, origin: Origin) -> EnvSource:
+    """Return the environment that a file names, as one that is made only if its module is trusted."""
+    module = name.rpartition(":")[0]
+    return name if not module or origin.allows(module) else EnvFromFile(name, origin)
+
+
 def name_of(source: EnvSource) -> str:
     """What a source is called in files and messages."""
     if isinstance(source, str):
         return source
+    if isinstance(source, EnvFromFile):
+        return source.name
     module = getattr(source, "__module__", "")
     return f"{FUNCTION}{module}.{getattr(source, '__qualname__', type(source).__name__)}"
 
 
 def require_fresh(source: EnvSource) -> None:
     """Refuse a function that hands out one environment twice: copies would disturb each other."""
-    if not isinstance(source, str):
+    if callable(source):
         first, second = source(), source()
         if first.unwrapped is second.unwrapped:
             raise QuantailError(
@@ -100,7 +121,8 @@ def specs_of(env: Adapter) -> tuple[ObservationSpec, ActionSpec]:
     return env.spec_of_observation, env.actions
 
 
-def _find(name: str) -> EnvSpec:
+def _find(source: EnvSource) -> EnvSpec:
+    name = name_of(source)
     gym.register_envs(ale_py)
     minatar.register()
     register()
@@ -109,7 +131,10 @@ def _find(name: str) -> EnvSpec:
             f"this run's environment was made by a {name}: pass it again as env=... in Python."
         )
     module, _, identifier = name.rpartition(":")
-    if module:
+    if isinstance(source, EnvFromFile):
+        if identifier not in gym.registry:
+            source.origin.require(module)
+    elif module:
         _import(module, name)
     spec = gym.registry.get(identifier)
     if spec is None:
@@ -128,7 +153,7 @@ def _nearest(module: str, identifier: str) -> str:
 
 def _import(module: str, name: str) -> None:
     try:
-        importlib.import_module(module)
+        import_named(module, None)
     except Exception as error:
         raise QuantailError(
             f"environment {name!r}: the module {module!r} cannot be imported ({error}); "
@@ -138,11 +163,13 @@ def _import(module: str, name: str) -> None:
 
 def atari_game(source: EnvSource) -> tuple[str, dict[str, int | None]]:
     """Which game of the ALE an id names, and its mode and difficulty where they are not the usual."""
-    options = _find(str(source)).kwargs
+    options = _find(source).kwargs
     return options["game"], {name: options.get(name) for name in ("mode", "difficulty")}
 
 
-def _make_atari(source: str, settings: Settings, render_mode: str | None, all_actions: bool) -> Env:
+def _make_atari(
+    source: EnvSource, settings: Settings, render_mode: str | None, all_actions: bool
+) -> Env:
     ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     game, options = atari_game(source)
     return AtariGame(
@@ -163,9 +190,12 @@ def _make_any(source: EnvSource, name: str, settings: Settings, render_mode: str
     options: dict[str, Any] = {"render_mode": render_mode} if render_mode else {}
     limit = settings.max_episode_steps or None  # None is the environment's own
     try:
-        if isinstance(source, str):
-            return gym.make(source, max_episode_steps=limit, disable_env_checker=True, **options)
-        env = source()
+        if callable(source):
+            env = source()
+        else:
+            # Its module is imported by now, if it may be; gym.make("module:id") would import any.
+            identifier = name.rpartition(":")[2]
+            return gym.make(identifier, max_episode_steps=limit, disable_env_checker=True, **options)
     except Exception as error:
         raise QuantailError(f"{name} cannot be made: {error}") from error
     if not isinstance(env, gym.Env):

@@ -11,6 +11,7 @@ from typing import Any
 from quantail.errors import QuantailError
 from quantail.experiments.study import Job, Study
 from quantail.files import hold, read_json, write_json
+from quantail.registry import Trust, origin_of, trusted_modules
 from quantail.settings import shown
 from quantail.training.checkpoints import SCHEMA as CHECKPOINT_SCHEMA
 from quantail.training.run_folder import RunFolder, check_schema, read_sealed
@@ -37,8 +38,9 @@ class State:
 class StudyFolder:
     """The files of one study, below one folder."""
 
-    def __init__(self, path: Path | str) -> None:
+    def __init__(self, path: Path | str, trust: Trust = ()) -> None:
         self.path = Path(path)
+        self.trust = trusted_modules(trust)  # modules that may be imported where study.json names them
         self.runs = self.path / "runs"
         self.failures = self.path / "failed"
         self.logs = self.path / "logs"
@@ -87,7 +89,7 @@ class StudyFolder:
         content = read_json(path)
         check_schema(path, content, SCHEMA)
         try:
-            study = Study.from_dict(content["study"])
+            study = Study.from_dict(content["study"], origin_of(path, self.trust))
         except (KeyError, TypeError, AttributeError) as error:
             raise QuantailError(f"{path} is damaged: {error!r}.") from error
         if study.hash != content.get("hash"):

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
+from quantail.registry import Trust, add_working_folder
 from quantail.training.reporter import Reporter, Summary
 from quantail.training.run_folder import RunFolder
 
@@ -35,9 +36,12 @@ class _Ending(Reporter):
         self.stopped = bool(summary.stopped_by)
 
 
-def run_job(path: str | Path, name: str) -> str:
-    """Train one run to its end: "done", "stopped", or "failed" with the reason kept in the study."""
-    folder = StudyFolder(path)
+def run_job(path: str | Path, name: str, trust: Trust = ()) -> str:
+    """Train one run to its end: "done", "stopped", or "failed" with the reason kept in the study.
+
+    `trust` are the modules that may be imported where the study names them.
+    """
+    folder = StudyFolder(path, trust)
     ending = _Ending()
     try:
         _require_shared(folder)
@@ -69,9 +73,17 @@ def _train(folder: StudyFolder, name: str, reporter: Reporter) -> None:
     job, run = folder.job(name), folder.run(name)
     _wait_for(run)
     if (run.path / "run.json").exists():
-        resume(run.path, reporter=reporter)
+        resume(run.path, reporter=reporter, trust=folder.trust)
         return
-    train(job.env, preset=job.preset, out=run.path, reporter=reporter, **job.changes)
+    # `folder.job` has refused what study.json names and the user does not trust.
+    train(
+        job.env,
+        preset=job.preset,
+        out=run.path,
+        reporter=reporter,
+        trust=folder.trust,
+        **job.changes,
+    )
 
 
 def _require_shared(folder: StudyFolder) -> None:
@@ -116,9 +128,15 @@ def _stop_with_the_parent() -> None:
 
 
 def main(words: list[str]) -> int:
-    """`python -m quantail.experiments.job STUDY NAME`, with a pipe as standard input."""
+    """`python -m quantail.experiments.job STUDY NAME [MODULE ...]`, with a pipe as standard input.
+
+    The modules are those that the user trusts.
+    """
     _stop_with_the_parent()
-    outcome = run_job(words[0], words[1])
+    study, name, *trust = words
+    if trust:
+        add_working_folder()
+    outcome = run_job(study, name, trust)
     return {"done": 0, "stopped": STOPPED}.get(outcome, FAILED)
 
 

@@ -14,7 +14,8 @@ from quantail.errors import QuantailError, did_you_mean
 from quantail.experiments.results import FIRST, SCORES, THEN
 from quantail.experiments.study import Axis, Study, Variant, value_name
 from quantail.recipes import PRESETS
-from quantail.settings import coerce
+from quantail.registry import Origin, Trust, modules_of, origin_of
+from quantail.settings import RISKS, coerce
 
 HOME = Path(__file__).parent / "studies"
 FIGURES = {
@@ -51,8 +52,11 @@ def shipped() -> dict[str, Path]:
     return {name: HOME / f"{name}.toml" for name in order}
 
 
-def read_study(source: str | Path, *, small: bool = False) -> Study:
-    """A study by the name of a shipped one or from a TOML file; `small` takes its short version."""
+def read_study(source: str | Path, *, small: bool = False, trust: Trust = ()) -> Study:
+    """A study by the name of a shipped one or from a TOML file; `small` takes its short version.
+
+    `trust` are the modules that may be imported where the file names them.
+    """
     path = shipped().get(str(source), Path(source))
     if path.suffix != ".toml":
         names = ", ".join(shipped())
@@ -65,7 +69,7 @@ def read_study(source: str | Path, *, small: bool = False) -> Study:
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise QuantailError(f"study {path} cannot be read: {error}") from error
     try:
-        return _study(content, path.stem, small)
+        return _study(content, path.stem, small, origin_of(path, trust))
     except QuantailError as error:
         raise QuantailError(f"study {path.stem}: {error}") from error
 
@@ -83,6 +87,8 @@ def changed(
     """The study on other games, with another budget, or with other places on its axes."""
     budget = {} if steps is None else {"steps": steps}
     own = _settings({**(settings or {}), **budget})
+    # What is named here, the user names.
+    study = study.trusting(modules_of([*games, *measures, *(own.get(name) for name in RISKS)]))
     for axis in study.grid:
         if name := next((one for one in own if one in _set_by(axis)), None):
             raise QuantailError(
@@ -90,7 +96,8 @@ def changed(
             )
     study = dataclasses.replace(study, settings={**study.settings, **own})
     if games:
-        study = dataclasses.replace(study, games=_games([_full(one, study) for one in games]))
+        chosen = _games([_full(one, study) for one in games], study.origin)
+        study = dataclasses.replace(study, games=chosen)
     if seeds is not None:
         study = _with_seeds(study, seeds)
     for on, places, flag in (("risk", measures, "measures"), ("agent", agents, "agents")):
@@ -99,7 +106,7 @@ def changed(
     return study
 
 
-def _study(content: dict[str, Any], stem: str, small: bool) -> Study:
+def _study(content: dict[str, Any], stem: str, small: bool, origin: Origin) -> Study:
     for name in content:
         _known(name, KEYS, "key")
     over = _table(content, "small")
@@ -148,7 +155,7 @@ def _study(content: dict[str, Any], stem: str, small: bool) -> Study:
             name=str(content.get("name", stem)),
             title=str(content.get("title", stem)),
             figure=figure,
-            games=_games([str(one) for one in games]),
+            games=_games([str(one) for one in games], origin),
             seeds=1,
             grid=grid,
             references=references,
@@ -156,6 +163,7 @@ def _study(content: dict[str, Any], stem: str, small: bool) -> Study:
             preset=preset,
             window=float(window),
             preferred=preferred,
+            origin=origin,
         ),
         content.get("seeds", 1),
         all_alike=False,
@@ -255,8 +263,10 @@ def _with_places(study: Study, name: str, places: Sequence[str], flag: str) -> S
     return dataclasses.replace(study, grid=grid)
 
 
-def _games(games: Sequence[str]) -> tuple[str, ...]:
+def _games(games: Sequence[str], origin: Origin | None) -> tuple[str, ...]:
     for game in games:
+        if origin is not None:
+            origin.require_of(game)
         kind_of(game)  # an unknown id is refused
     if twice := next((one for one in games if list(games).count(one) > 1), None):
         raise QuantailError(f"games has {twice} twice.")

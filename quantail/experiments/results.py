@@ -14,6 +14,7 @@ from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.study import Config, Job, Study
 from quantail.files import write_text
+from quantail.registry import Trust
 
 Array = NDArray[np.float64]
 
@@ -121,9 +122,12 @@ class Results:
         return sorted(found, key=lambda one: one.job.seed)
 
 
-def read_results(path: str | Path) -> Results:
-    """A study's results from its folder: study.json and results.csv are all that it takes."""
-    folder = StudyFolder(path)
+def read_results(path: str | Path, trust: Trust = ()) -> Results:
+    """A study's results from its folder: study.json and results.csv are all that it takes.
+
+    `trust` are the modules that may be imported where study.json names them.
+    """
+    folder = StudyFolder(path, trust)
     study = folder.read()
     if any(folder.run(name).table("evaluations").exists() for name in folder.jobs):
         write_results(folder)

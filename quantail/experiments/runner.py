@@ -8,6 +8,7 @@ from quantail.experiments.engines import Engine, Event, make_engine
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.results import write_results
 from quantail.experiments.study import Job, Study
+from quantail.registry import Trust, trusted_modules
 from quantail.training.signals import StopSignals
 
 
@@ -51,13 +52,19 @@ def run_study(
     gpus: float = 1.0,
     view: View | None = None,
     confirm: Callable[[StudyFolder, Engine, list[Job]], bool] | None = None,
+    trust: Trust = (),
 ) -> Outcome | None:
     """Run what is left of a study in the folder `out`; without a study, of the one that is in it.
 
     What failed before is tried again, from its checkpoint if it has one. `gpus` counts for runs with
-    device cuda alone. `confirm` is asked before anything starts; a no gives None.
+    device cuda alone. `confirm` is asked before anything starts; a no gives None. `trust` are the
+    modules that may be imported where the study names them, beside those that `study` was read with.
     """
-    folder = StudyFolder(out)
+    modules = trusted_modules(trust)
+    if study is not None:  # without a file, it was made in Python, and its names are the user's
+        modules |= study.modules() if study.origin is None else study.origin.trusted
+        study = study.trusting(modules)
+    folder = StudyFolder(out, modules)
     (study or folder.read()).check()  # before a file is written
     if study is not None:
         folder.make()

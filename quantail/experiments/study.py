@@ -11,8 +11,9 @@ from typing import Any
 from quantail.envs import default_preset, make
 from quantail.errors import QuantailError
 from quantail.recipes import compose
+from quantail.registry import Origin, modules_of
 from quantail.risk import parse_risk
-from quantail.settings import Settings, shown
+from quantail.settings import RISKS, Settings, shown
 from quantail.training.attitude import attitude_of
 
 Changes = Mapping[str, Any]
@@ -96,6 +97,7 @@ class Study:
     preset: str = ""  # what fits each game where empty
     window: float = 0.1  # share of training that counts as early, and as late
     preferred: Changes = field(default_factory=dict)  # the combination that figures mark
+    origin: Origin | None = field(default=None, compare=False)  # its file; not part of what it is
 
     def configs(self) -> Iterator[Config]:
         """Every combination of the grid, the last axis fastest, then the references."""
@@ -114,12 +116,15 @@ class Study:
         """Every run of the study; a combination that cannot be is named."""
         jobs: dict[str, Job] = {}
         for config, env in itertools.product(self.configs(), self.games):
+            if self.origin is not None:
+                # Even where the id is registered here: each run imports the module in its own process.
+                self.origin.require_of(env)
             fitting = default_preset(env)
             preset = self.preset or fitting
             changes = {**EVERYWHERE, **self.settings, **config.changes}
             try:
                 settings = compose(preset, changes, base=fitting)
-                attitude_of(settings, parse_risk(settings.risk))
+                attitude_of(settings, parse_risk(settings.risk, self.origin), self.origin)
             except QuantailError as error:
                 raise QuantailError(f"study {self.name}, {config.label} on {env}: {error}") from error
             for seed in range(config.seeds):
@@ -132,6 +137,17 @@ class Study:
                 seeded = settings.with_changes({"seed": seed})
                 jobs[name] = Job(name, env, preset, config, seed, {**changes, "seed": seed}, seeded)
         return tuple(jobs.values())
+
+    def trusting(self, modules: frozenset[str]) -> "Study":
+        """Return the study with more modules that its file may name."""
+        if self.origin is None:
+            return self
+        return replace(self, origin=replace(self.origin, trusted=self.origin.trusted | modules))
+
+    def modules(self) -> frozenset[str]:
+        """Return the modules of all the environments and risk measures that the study names."""
+        changes = [self.settings, *(config.changes for config in self.configs())]
+        return modules_of([*self.games, *(one.get(name) for one in changes for name in RISKS)])
 
     def with_seeds_of(self, other: "Study") -> "Study":
         """This study, no combination with fewer seeds than in the other, which has the same grid."""
@@ -192,11 +208,12 @@ class Study:
         }
 
     @classmethod
-    def from_dict(cls, content: Mapping[str, Any]) -> "Study":
-        """What `to_dict` gave."""
+    def from_dict(cls, content: Mapping[str, Any], origin: Origin | None = None) -> "Study":
+        """What `to_dict` gave; `origin` is the file that it was read from."""
         return cls(
             **{
                 **content,
+                "origin": origin,
                 "games": tuple(content["games"]),
                 "grid": tuple(
                     Axis(axis["name"], tuple(Variant(**one) for one in axis["variants"]))

@@ -3,6 +3,7 @@
 import copy
 import math
 from dataclasses import dataclass
+from typing import Any
 
 import numpy as np
 import torch
@@ -11,7 +12,7 @@ from torch import Tensor
 from quantail.errors import DIVERGED, QuantailError
 from quantail.learning.batch import Batch
 from quantail.learning.objectives import Outcome, compare
-from quantail.learning.optimizers import build_fraction_optimizer, build_optimizer
+from quantail.learning.optimizers import build_fraction_optimizer, build_optimizer, kept_of
 from quantail.learning.targets import Target, bellman_target, munchausen_bonus, soft_target
 from quantail.levels import draw_levels
 from quantail.networks import QuantileNetwork
@@ -171,6 +172,7 @@ class Learner:
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
         """The inverse of `tensors`, after the online network's own weights are loaded."""
+        self._check(tensors)
         prefix = "target."
         self.target.load_state_dict(
             {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
@@ -183,8 +185,39 @@ class Learner:
                 if k.startswith(prefix)
             }
             self._optimizer_state(parameter).update(state)
-        self._loss_sum, self._value_sum = (t.clone() for t in tensors["sums"].to(self.device))
+        sums = tensors["sums"].to(self._sum_dtype).to(self.device)
+        self._loss_sum, self._value_sum = (t.clone() for t in sums)
         self.updates, self._count = (int(n) for n in tensors["counts"])
+
+    def _check(self, tensors: dict[str, Tensor]) -> None:
+        """Refuse tensors that are not of this learner.
+
+        The fused Adam does not check the size of its moments: with moments of another shape it reads and
+        writes beyond them.
+        """
+        kinds = {
+            "counts": torch.zeros(2, dtype=torch.int64),
+            "sums": torch.zeros(2, dtype=torch.float64),
+        }
+        if "sums" in tensors and tensors["sums"].dtype == torch.float32:  # of MPS, without float64
+            kinds["sums"] = kinds["sums"].float()
+        kinds |= {f"target.{name}": value for name, value in self.target.state_dict().items()}
+        counts = tensors.get("counts")
+        if counts is not None and counts.shape == (2,) and bool(counts[0]):  # else no moments yet
+            for name, parameter in self.online.named_parameters():
+                kept = kept_of(self._optimizer(parameter), parameter)
+                kinds |= {f"optimizer.{name}.{key}": value for key, value in kept.items()}
+        for name in sorted(kinds.keys() ^ tensors.keys()):
+            verb = "lacks" if name in kinds else "has an unknown tensor"
+            raise QuantailError(f"the checkpoint's learner {verb} {name}: it does not fit this run.")
+        for name, kind in kinds.items():
+            found = tensors[name]
+            shapes = [kind.shape] if kind.shape else [(), (1,)]  # a scalar is saved as (1,)
+            if found.shape not in shapes or found.dtype != kind.dtype:
+                raise QuantailError(
+                    f"the checkpoint's learner does not fit this run: {name} is {_told(found)}, "
+                    f"and it takes {_told(kind)}."
+                )
 
     def _compile(self) -> None:
         """Let torch.compile fuse what lies between products; without a compiler nothing changes."""
@@ -195,13 +228,17 @@ class Learner:
         self._target_law = torch.compile(self._target_law)  # type: ignore[method-assign]
         self._compare = torch.compile(self._compare)  # type: ignore[method-assign]
 
-    def _optimizer_state(self, parameter: Tensor) -> dict[str, Tensor]:
-        """What the one optimizer that moves this parameter keeps of it."""
+    def _optimizer(self, parameter: Tensor) -> Any:
+        """Return the one optimizer that moves this parameter."""
         for optimizer in self.optimizers:
             if any(parameter is one for group in optimizer.param_groups for one in group["params"]):
-                state: dict[str, Tensor] = optimizer.state[parameter]
-                return state
+                return optimizer
         raise KeyError(parameter)
+
+    def _optimizer_state(self, parameter: Tensor) -> dict[str, Tensor]:
+        """What the optimizer of this parameter keeps of it."""
+        state: dict[str, Tensor] = self._optimizer(parameter).state[parameter]
+        return state
 
     def _levels(self, batch: Batch, count: int) -> Tensor:
         # Drawn on the CPU, so that τ does not depend on the device.
@@ -209,6 +246,13 @@ class Learner:
 
     def _reset_sums(self) -> None:
         self._count = 0
-        kind = torch.float32 if self.device.type == "mps" else torch.float64
-        self._loss_sum = torch.zeros((), dtype=kind, device=self.device)
-        self._value_sum = torch.zeros((), dtype=kind, device=self.device)
+        self._loss_sum = torch.zeros((), dtype=self._sum_dtype, device=self.device)
+        self._value_sum = torch.zeros((), dtype=self._sum_dtype, device=self.device)
+
+    @property
+    def _sum_dtype(self) -> torch.dtype:
+        return torch.float32 if self.device.type == "mps" else torch.float64
+
+
+def _told(tensor: Tensor) -> str:
+    return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"

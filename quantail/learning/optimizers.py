@@ -42,6 +42,13 @@ def build_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
     return torch.optim.Adam(parameters, lr=s.learning_rate, eps=s.adam_epsilon, fused=True)
 
 
+def kept_of(optimizer: Any, parameter: Tensor) -> dict[str, Tensor]:
+    """Return tensors with the names, shapes and dtypes of what an optimizer keeps of a parameter."""
+    if isinstance(optimizer, CenteredRMSProp):
+        return {"mean": parameter, "square": parameter}
+    return {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+
+
 def build_fraction_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
     """Return FQF's optimizer for the network that proposes fractions.
 

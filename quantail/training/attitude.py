@@ -3,6 +3,7 @@
 from dataclasses import dataclass, replace
 
 from quantail.errors import QuantailError
+from quantail.registry import Origin
 from quantail.risk import Neutral, RiskMeasure, eased, parse_risk
 from quantail.settings import Settings
 
@@ -23,9 +24,12 @@ class Attitude:
 PARTS = ("behaviour", "target", "evaluation")
 
 
-def attitude_of(settings: Settings, own: RiskMeasure) -> Attitude:
-    """What the settings ask for, where `own` is the measure that their `risk` names."""
-    found = Attitude(*(_measure(settings, part, own) for part in PARTS))
+def attitude_of(settings: Settings, own: RiskMeasure, origin: Origin | None = None) -> Attitude:
+    """What the settings ask for, where `own` is the measure that their `risk` names.
+
+    `origin` says which file gave the settings, where one did.
+    """
+    found = Attitude(*(_measure(settings, part, own, origin) for part in PARTS))
     if settings.risk_steps:
         for part in (found.behaviour, found.target):
             if not isinstance(part, Neutral) and part.neutral_eta is None:
@@ -45,10 +49,10 @@ def with_plain_risks(settings: Settings, own: RiskMeasure, attitude: Attitude) -
     return settings.with_changes(given | {"risk": str(own)})
 
 
-def _measure(settings: Settings, part: str, own: RiskMeasure) -> RiskMeasure:
+def _measure(settings: Settings, part: str, own: RiskMeasure, origin: Origin | None) -> RiskMeasure:
     text: str = getattr(settings, f"{part}_risk")
     try:
-        return parse_risk(text) if text else own
+        return parse_risk(text, origin) if text else own
     except QuantailError as error:
         raise QuantailError(f"{part}_risk: {error}") from error
 

@@ -107,8 +107,8 @@ class Elsewhere:
         self.exploring = True  # until learning starts
         there = float(self.ray.cluster_resources().get("CPU", 1.0))
         share = min(1.0, max(0.01, np.floor(100 * (there - 1) / s.actors) / 100))
-        # So that modules of the user's own are found where they are found here.
-        places = os.pathsep.join([os.getcwd(), *filter(None, sys.path)])
+        # So that modules of the user's own are found where, and in the order in which, they are here.
+        places = os.pathsep.join(os.path.abspath(one) for one in sys.path)
         self.remote = self.ray.remote(
             num_cpus=share, max_restarts=0, runtime_env={"env_vars": {"PYTHONPATH": places}}
         )(Player)

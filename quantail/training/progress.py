@@ -215,14 +215,14 @@ def summary_lines(s: Summary) -> list[str]:
         lines.append(f"rate    {s.steps / played:,.0f} steps ({s.frames / played:,.0f} frames) a second")
     lines.append("next")
     if s.stopped_by:
-        lines.append(f"  quantail resume {s.run}")
+        lines.append(f"  quantail resume {s.run}{s.trust}")
     else:
-        lines.append(f"  quantail report {s.run}")
-        lines.append(f"  quantail eval {s.run} --episodes 100")
+        lines.append(f"  quantail report {s.run}{s.trust}")
+        lines.append(f"  quantail eval {s.run} --episodes 100{s.trust}")
         other = "neutral" if s.risk != "neutral" else "cvar:0.25"
         if s.head != "expected":
-            lines.append(f"  quantail eval {s.run} --risk {other}")
-        lines.append(f"  quantail resume {s.run} --steps {2 * s.total_steps}")
+            lines.append(f"  quantail eval {s.run} --risk {other}{s.trust}")
+        lines.append(f"  quantail resume {s.run} --steps {2 * s.total_steps}{s.trust}")
     return lines
 
 

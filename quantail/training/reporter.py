@@ -34,6 +34,7 @@ class Summary:
     seconds: dict[str, float]
     updates: int
     stopped_by: str  # "" where the run came to its end
+    trust: str = ""  # the flags that commands on this run need
 
 
 class Reporter:

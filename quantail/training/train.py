@@ -8,16 +8,17 @@ import torch
 
 from quantail.acting.agent import Agent, Risk
 from quantail.envs import EnvSource, default_preset, make, specs_of
-from quantail.envs.make import name_of, require_fresh
+from quantail.envs.make import env_from_file, name_of, require_fresh
 from quantail.errors import DIVERGED, QuantailError
 from quantail.networks import build_network
 from quantail.observations import ActionSpec, ObservationSpec
-from quantail.recipes import compose, parts_of
+from quantail.recipes import PRESETS, compose, parts_of
+from quantail.registry import Trust, origin_of
 from quantail.replay import PrioritizedSampler, ReplayStore, require_memory
 from quantail.replay.frames import compresses
 from quantail.replay.memory import human_bytes
 from quantail.risk import parse_risk
-from quantail.settings import Settings
+from quantail.settings import RISKS, Settings
 from quantail.training.allocator import keep_large_blocks
 from quantail.training.attitude import Attitude, attitude_of, described, with_plain_risks
 from quantail.training.checkpoints import Checkpoint, Checkpoints
@@ -35,6 +36,7 @@ def train(
     preset: str | None = None,
     out: str | Path | None = None,
     reporter: Reporter | None = None,
+    trust: Trust = (),
     **settings: Any,
 ) -> Agent:
     """Train an agent and return it; the run stays in the folder `out`.
@@ -42,9 +44,12 @@ def train(
     `env` is the id of a Gymnasium environment or a function that makes one. `agent` and `risk` default
     to "iqn" and "neutral". `preset` is a name, the path of a TOML file, or by default what fits the
     environment. Any other setting goes by its name: `steps=200_000, seed=1, envs=8, kappa=0.5`.
-    `reporter=quantail.progress()` shows what the command line shows.
+    `reporter=quantail.progress()` shows what the command line shows. `trust` are modules that a preset
+    file may name, such as that of `risk = "my_risks:beta"`.
     """
-    trainer = prepare(env, agent=agent, risk=risk, preset=preset, out=out, reporter=reporter, **settings)
+    trainer = prepare(
+        env, agent=agent, risk=risk, preset=preset, out=out, reporter=reporter, trust=trust, **settings
+    )
     with trainer.folder.held():
         return trainer.run()
 
@@ -57,16 +62,19 @@ def prepare(
     preset: str | None = None,
     out: str | Path | None = None,
     reporter: Reporter | None = None,
+    trust: Trust = (),
     **settings: Any,
 ) -> Trainer:
     """A run that has its folder and is about to begin; what `train` takes."""
     fitting = default_preset(env)
     preset = preset or fitting
-    named = {"agent": agent, "risk": None if risk is None else str(parse_risk(risk))}
-    changes = settings | {name: value for name, value in named.items() if value is not None}
+    chosen_by_name = {"agent": agent, "risk": None if risk is None else str(parse_risk(risk))}
+    changes = settings | {name: value for name, value in chosen_by_name.items() if value is not None}
     chosen = compose(preset, changes, base=fitting)
-    measure = parse_risk(chosen.risk if risk is None else risk)
-    attitude = attitude_of(chosen, measure)
+    named = [env, *(value for name, value in changes.items() if name in RISKS)]
+    origin = None if preset in PRESETS else origin_of(preset, trust, *named)
+    measure = parse_risk(chosen.risk, origin) if risk is None else parse_risk(risk)
+    attitude = attitude_of(chosen, measure, origin)
     chosen = with_plain_risks(chosen, measure, attitude)
     observation, actions = _specs(env, chosen)
     require_fresh(env)
@@ -89,10 +97,12 @@ def resume(
     env: EnvSource | None = None,
     risk: Risk | None = None,
     reporter: Reporter | None = None,
+    trust: Trust = (),
 ) -> Agent:
     """Go on with a run exactly where its last checkpoint stands, to `steps` in all if given.
 
-    A run whose environment or risk was a function of yours needs it again.
+    A run whose environment or risk was a function of yours needs it again. `trust` are the modules that
+    may be imported where run.json names them; those of `env` and `risk` may too.
     """
     if checkpoint == "best":
         raise QuantailError("checkpoint best serves to act: resume takes last or previous.")
@@ -102,10 +112,12 @@ def resume(
     if steps is not None:
         longer = info.settings.with_changes({"steps": steps})
         info = RunInfo(**{**vars(info), "settings": longer})
-    measure = parse_risk(info.settings.risk if risk is None else risk)
+    origin = origin_of(folder.path / "run.json", trust, env, risk)
+    measure = parse_risk(info.settings.risk, origin) if risk is None else parse_risk(risk)
     if str(measure) != info.settings.risk:
         raise QuantailError(f"{folder.path} is trained with risk {info.settings.risk}, not {measure}.")
-    source = info.env if env is None else env
+    attitude = attitude_of(info.settings, measure, origin)
+    source = env_from_file(info.env, origin) if env is None else env
     if _specs(source, info.settings) != (info.observation, info.actions):
         raise QuantailError(f"{name_of(source)} is not the environment of {folder.path}, {info.env}.")
     reporter = reporter or Reporter()
@@ -115,7 +127,6 @@ def resume(
         if found is None:
             reporter.warned(f"{folder.path} was stopped before it saved: it begins again at step 0.")
             folder.clear_tables()
-        attitude = attitude_of(info.settings, measure)
         trainer = _trainer(folder, info, source, attitude, reporter)
         if found is not None:
             trainer.restore(found)
@@ -147,13 +158,17 @@ def load(
     *,
     device: str = "auto",
     risk: Risk | None = None,
+    trust: Trust = (),
 ) -> Agent:
     """The agent of a run: its best checkpoint unless told, or the last where none is best yet.
 
-    Its risk measure is the run's own unless told.
+    Its risk measure is the run's own unless told. `trust` are the modules that may be imported where
+    run.json names them: that of the environment when it is made, that of the risk measure at once.
     """
     folder = RunFolder(run)
     info = folder.read()
+    origin = origin_of(folder.path / "run.json", trust, risk)
+    measure = parse_risk(info.settings.played_risk(), origin) if risk is None else parse_risk(risk)
     checkpoints = Checkpoints(folder.checkpoints)
     if checkpoint is None:
         checkpoint = "best" if (folder.checkpoints / "best").exists() else "last"
@@ -172,8 +187,8 @@ def load(
         info.settings,
         info.observation,
         info.actions,
-        info.env,
-        parse_risk(info.settings.played_risk() if risk is None else risk),
+        env_from_file(info.env, origin),
+        measure,
         found.state["steps"],
     )
 

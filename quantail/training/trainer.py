@@ -21,6 +21,7 @@ from quantail.evaluation.protocols import LONGEST, own_protocol
 from quantail.files import sync_folder
 from quantail.learning.learner import Learner
 from quantail.networks import QuantileNetwork, build_network
+from quantail.registry import modules_of, trust_flags
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.replay.memory import available_memory, human_bytes
 from quantail.training.attitude import Attitude
@@ -351,6 +352,7 @@ class Trainer:
                 seconds=dict(self.clock.seconds),
                 updates=self.learner.updates,
                 stopped_by=self.signals.name,
+                trust=trust_flags(modules_of([self.info.env, *self.settings.risks()])),
             )
         )
 

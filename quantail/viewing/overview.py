@@ -6,6 +6,7 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from quantail.envs import EnvSource
+from quantail.registry import Trust
 from quantail.training.history import History, read_history
 from quantail.training.train import load
 from quantail.viewing.figures import draw_quantiles
@@ -14,10 +15,18 @@ from quantail.viewing.style import colour, count_axis, new_figure, styled
 
 
 def draw_overview(
-    run: str | Path, file: str | Path, *, seed: int = 1, env: EnvSource | None = None
+    run: str | Path,
+    file: str | Path,
+    *,
+    seed: int = 1,
+    env: EnvSource | None = None,
+    trust: Trust = (),
 ) -> None:
-    """Draw the learning curve, and every action's quantile function where the choice matters most."""
-    agent = load(run)
+    """Draw the learning curve, and every action's quantile function where the choice matters most.
+
+    `trust` are the modules that may be imported where the run names them.
+    """
+    agent = load(run, trust=trust)
     moments = find_moments(agent, env, seed=seed)
     decisive = next(moment for moment in moments if "differ" in moment.why)
     with styled():

@@ -7,6 +7,7 @@ from quantail.errors import QuantailError
 from quantail.evaluation import evaluate
 from quantail.evaluation.results import Result, require_one_protocol
 from quantail.files import write_text
+from quantail.registry import Trust, trusted_modules
 from quantail.training.chosen_results import Kept, checksum_of, is_own, no_result, run_results
 from quantail.training.history import Group, History, group_runs, read_history
 from quantail.training.results import save_result, saved_results
@@ -26,20 +27,23 @@ def write_report(
     starts: str | Path | None = None,
     evaluate_missing: bool = True,
     say: Callable[[str], None] = lambda sentence: None,
+    trust: Trust = (),
 ) -> Path:
     """Write a page about runs and return its path; by default into the folder `report` of a single run.
 
     `protocol` is that of the scores, where runs have results under several, and `starts` the recording
     they began from, its file or its checksum. A run without a result of its own risk measure is first
-    evaluated afresh, 30 episodes under its own protocol, and keeps it.
+    evaluated afresh, 30 episodes under its own protocol, and keeps it. `trust` are the modules that may
+    be imported where a run names them; what needs another one is left out, and the page says so.
     """
     if not runs:
         raise QuantailError("report takes one run or more.")
+    trust = trusted_modules(trust)
     if out is None:
         out = Path(runs[0]) / "report" if len(runs) == 1 else Path("report")
     groups = group_runs([read_history(run) for run in runs])
     _require_one_curve_protocol(groups)
-    results = _results(groups, (protocol, checksum_of(starts)), evaluate_missing, say)
+    results = _results(groups, (protocol, checksum_of(starts)), evaluate_missing, say, trust)
     folder = Path(out)
     folder.mkdir(parents=True, exist_ok=True)
     page = folder / "index.html"
@@ -48,7 +52,7 @@ def write_report(
     with styled():
         sections.learning(report, groups)
         sections.scores_of_runs(report, groups, results)
-        sections.distributions(report, groups, say)
+        sections.distributions(report, groups, say, trust)
         sections.time_spent(report, groups)
     sections.details(report, groups)
     write_text(page, render(report, groups))
@@ -74,6 +78,7 @@ def _results(
     choice: Choice,
     evaluate_missing: bool,
     say: Callable[[str], None],
+    trust: Trust,
 ) -> sections.Results:
     """Each run's result with its own risk; where runs have several kinds, one must be chosen."""
     found: sections.Results = {}
@@ -89,7 +94,7 @@ def _results(
     for members in sections.families(groups, found).values():
         require_one_protocol(members)
     for group, run in missing:
-        _evaluate(run, say)
+        _evaluate(run, say, trust)
         if kept := _own(group, run, choice):
             found[run.path] = _only(run, kept)
     for members in sections.families(groups, found).values():
@@ -110,12 +115,12 @@ def _only(run: History, kept: Sequence[tuple[Result, Kept]]) -> tuple[Result, Ke
     raise QuantailError(f"{run.path} has results under {told}: choose one with {flag}.")
 
 
-def _evaluate(run: History, say: Callable[[str], None]) -> None:
+def _evaluate(run: History, say: Callable[[str], None], trust: Trust) -> None:
     """Play and keep what a run lacks, where its environment can be made."""
     risk = f" with {run.settings.played_risk()}" if run.results else ""
     say(f"{run.path} has no result{risk} yet: playing 30 episodes under its own protocol")
     try:
-        agent = load(run.path)
+        agent = load(run.path, trust=trust)
         save_result(run.path, agent, evaluate(agent))
     except QuantailError as error:
         say(f"left out: {error}")

@@ -21,6 +21,7 @@ from quantail.evaluation.sheets import (
     seeds_sheet,
 )
 from quantail.recipes import sources
+from quantail.registry import Trust
 from quantail.settings import ABOUT, shown
 from quantail.training.chosen_results import Kept
 from quantail.training.history import Group, History
@@ -127,7 +128,9 @@ def scores_of_runs(report: Report, groups: Sequence[Group], results: Results) ->
     report.sections.append(section)
 
 
-def distributions(report: Report, groups: Sequence[Group], say: Callable[[str], None]) -> None:
+def distributions(
+    report: Report, groups: Sequence[Group], say: Callable[[str], None], trust: Trust
+) -> None:
     """What each agent expects at moments of a game."""
     section = Section(
         "What the agents expect",
@@ -139,7 +142,7 @@ def distributions(report: Report, groups: Sequence[Group], say: Callable[[str], 
     for number, group in enumerate(groups):
         run = group.runs[0]
         try:
-            agent: Agent = load(run.path)
+            agent: Agent = load(run.path, trust=trust)
             moments = find_moments(agent)
         except QuantailError as error:
             section.text.append(f"{group.label} in {group.env}: not shown. {error}")

@@ -19,6 +19,7 @@ from quantail.experiments.scoring import Measure, Scale, early, late, scale_of, 
 from quantail.experiments.study import Axis, Config
 from quantail.experiments.tables import scores_csv, sheet_csv, sheets
 from quantail.files import write_text
+from quantail.registry import Trust
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.training.progress import counted
 from quantail.viewing.style import colour, count_axis, new_figure, save_figure, styled
@@ -39,9 +40,12 @@ LABEL = 0.13  # height of a label beside a colour bar, as a share of it
 PAPERS_OWN = ("norm:3",)  # in the paper's picture of distortions, though not among its policies
 
 
-def draw_study(path: str | Path) -> list[Path]:
-    """Draw every figure of the study at `path` as PNG and SVG, with its tables; what was written."""
-    results, folder = read_results(path), StudyFolder(path)
+def draw_study(path: str | Path, trust: Trust = ()) -> list[Path]:
+    """Draw every figure of the study at `path` as PNG and SVG, with its tables; what was written.
+
+    `trust` are the modules that may be imported where study.json names them.
+    """
+    results, folder = read_results(path, trust), StudyFolder(path)
     folder.figures.mkdir(exist_ok=True)
     drawn: dict[str, Callable[[], Figure]] = {
         results.study.figure: lambda: DRAWN[results.study.figure](results)
@@ -435,7 +439,7 @@ def _measures(results: Results) -> list[RiskMeasure]:
     if axis is None:
         return []
     names = [str(one.settings.get("risk", "neutral")) for one in axis.variants]
-    return [parse_risk(name) for name in dict.fromkeys([*names, *PAPERS_OWN])]
+    return [parse_risk(name, results.study.origin) for name in dict.fromkeys([*names, *PAPERS_OWN])]
 
 
 # Shared

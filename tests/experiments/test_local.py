@@ -93,7 +93,8 @@ def test_a_run_that_fails_stops_nothing_keeps_its_reason_and_is_tried_again(
             [grid]
             kappa = [1.0]
             """,
-        )
+        ),
+        trust=["fragile"],
     )
     out, view = tmp_path / "out", Noted()
     outcome = run_study(study, out, view=view)
@@ -101,13 +102,13 @@ def test_a_run_that_fails_stops_nothing_keeps_its_reason_and_is_tried_again(
     (reason,) = outcome.failed.values()
     assert "Fragile-v0 failed in step: RuntimeError: the pole broke" in reason
     assert Event("cartpole-kappa-1-s0", "done") in view.events
-    folder = StudyFolder(out)
+    folder = StudyFolder(out, ["fragile"])
     assert "the pole broke" in folder.log("fragile-kappa-1-s0").read_text()
     assert folder.state("fragile-kappa-1-s0").failed == reason
 
     (tmp_path / "mended").touch()
     view = Noted()
-    outcome = run_study(None, out, view=view)
+    outcome = run_study(None, out, view=view, trust=["fragile"])
     assert (outcome.done, outcome.failed) == (2, {})
     assert {event.name for event in view.events} == {"fragile-kappa-1-s0"}
     assert not folder.failure("fragile-kappa-1-s0")
@@ -115,13 +116,14 @@ def test_a_run_that_fails_stops_nothing_keeps_its_reason_and_is_tried_again(
 
 def test_an_environment_that_ends_the_process_fails_and_is_not_taken_for_a_stop(tmp_path):
     study = read_study(
-        study_file(tmp_path, 'games = ["fragile:Quitter-v0"]\n---\n[grid]\nkappa = [1.0]')
+        study_file(tmp_path, 'games = ["fragile:Quitter-v0"]\n---\n[grid]\nkappa = [1.0]'),
+        trust=["fragile"],
     )
-    folder = StudyFolder(tmp_path / "out")
+    folder = StudyFolder(tmp_path / "out", ["fragile"])
     folder.open(study)
     (name,) = folder.jobs
     said = "something in it ended its process: SystemExit: no more"
-    assert run_job(folder.path, name) == f"failed: {said}"
+    assert run_job(folder.path, name, ["fragile"]) == f"failed: {said}"
     assert folder.failure(name) == said
 
 

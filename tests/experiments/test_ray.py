@@ -11,7 +11,9 @@ from quantail.experiments import read_study, run_study
 from quantail.experiments.engines import make_engine
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.runner import View
-from tests.helpers.runs import kill_when
+from tests.helpers.crowded import crowded, unmarked
+from tests.helpers.runs import kill_when, quantail
+from tests.helpers.studies import study_file
 
 
 def test_without_ray_the_extra_is_named(tiny, tmp_path, monkeypatch):
@@ -98,3 +100,12 @@ def test_a_cluster_that_is_not_there_is_told_soon(tiny, tmp_path, address):
     with pytest.raises(QuantailError, match=f"no Ray cluster answers at {address}: start one"):
         run_study(read_study(tiny), tmp_path / "out", engine="ray", address=address)
     assert time.monotonic() - begin < 20
+
+
+def test_workers_get_the_trust_and_search_the_working_folder_last(tmp_path, cluster):
+    folder = crowded(tmp_path / "here")
+    file = study_file(folder, 'games = ["own_env:Own-v0"]\n---\n[grid]\nkappa = [1.0]')
+    words = ("study", "grid", file, "--out", "out", "--steps", 100, "--quiet", "--engine", "ray")
+    ended = quantail(*words, "--address", cluster.address, "--trust", "own_env", cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    assert unmarked(folder) is True

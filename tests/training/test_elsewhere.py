@@ -20,7 +20,9 @@ from quantail.training.clock import Clock
 from quantail.training.elsewhere import CHUNK, FRESH, Elsewhere, Orders, Player, actor_epsilons
 from quantail.training.reporter import Reporter
 from quantail.training.train import prepare
-from tests.helpers.runs import TINY
+from tests.helpers.crowded import crowded, unmarked
+from tests.helpers.runs import TINY, flags
+from tests.helpers.runs import quantail as command
 
 pytest.importorskip("ray")
 PLAIN = {name: value for name, value in TINY.items() if name != "epsilon_steps"}
@@ -222,3 +224,11 @@ def test_without_ray_or_without_its_cluster_there_is_one_sentence_and_no_folder(
     with pytest.raises(QuantailError, match=r"pip install 'quantail\[ray\]'"):
         quantail.train("CartPole-v1", out=tmp_path / "run", steps=400, **CARTPOLE)
     assert not (tmp_path / "run").exists()
+
+
+def test_actors_find_modules_in_the_working_folder_behind_what_is_installed(tmp_path):
+    folder = crowded(tmp_path / "here")
+    settings = flags(CARTPOLE | {"steps": 200})
+    ended = command("train", "own_env:Own-v0", "--out", "run", "--quiet", *settings, cwd=folder)
+    assert ended.returncode == 0, ended.stderr
+    assert unmarked(folder) is True

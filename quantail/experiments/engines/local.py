@@ -67,6 +67,7 @@ class LocalEngine:
 
     def _start(self, folder: StudyFolder, name: str) -> subprocess.Popen[bytes]:
         words = [sys.executable, "-m", "quantail.experiments.job", str(folder.path.resolve()), name]
+        words += sorted(folder.trust)
         with folder.log(name).open("wb") as log:
             # A session of its own: a Ctrl-C reaches the study alone, which then asks its runs to stop.
             return subprocess.Popen(

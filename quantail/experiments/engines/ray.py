@@ -46,10 +46,12 @@ class RayEngine:
         # max_calls 1: a fresh worker for each run, as the local engine has a fresh process.
         needs = {"num_cpus": self.threads, "num_gpus": self.gpus}
         task = ray.remote(max_retries=RETRIES, max_calls=1, **needs)(_task)
-        path, here = str(folder.path.resolve()), os.getcwd()
+        # With trust, the user's own modules are found on a worker wherever they are found here.
+        places = [os.path.abspath(one) for one in sys.path] if folder.trust else []
+        given = (str(folder.path.resolve()), sorted(folder.trust), places)
         for name in names:
             folder.log(name).unlink(missing_ok=True)  # there again as soon as the run begins
-        refs: dict[Any, str] = {task.remote(path, name, here): name for name in names}
+        refs: dict[Any, str] = {task.remote(name, *given): name for name in names}
         begun: set[str] = set()
         asked = False
         try:
@@ -66,7 +68,7 @@ class RayEngine:
                 for ref in finished:
                     event = _event(ray, ref, refs.pop(ref))
                     if event.what == "stopped" and not stopping():  # its machine was asked to go
-                        refs[task.remote(path, event.name, here)] = event.name
+                        refs[task.remote(event.name, *given)] = event.name
                     else:
                         yield event
                 if not finished:
@@ -79,15 +81,14 @@ class RayEngine:
         self.ray.shutdown()
 
 
-def _task(path: str, name: str, here: str) -> str:
-    """What a worker does; `here` is the folder in which the user's own modules lie."""
-    if here not in sys.path:
-        sys.path.insert(0, here)
+def _task(name: str, path: str, trust: list[str], places: list[str]) -> str:
+    """Run one job on a worker; modules are looked for in `places` too, behind what is installed."""
+    sys.path += [one for one in places if one not in sys.path]
     folder = StudyFolder(path)
     if not folder.path.exists():
-        return run_job(path, name)
+        return run_job(path, name, trust)
     with folder.log(name).open("a", encoding="utf-8") as log, contextlib.redirect_stderr(log):
-        return run_job(path, name)
+        return run_job(path, name, trust)
 
 
 def _event(ray: Any, ref: Any, name: str) -> Event:

@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quantail.errors import QuantailError
+from quantail.registry import Trust
 
 PORT = 8750
 TRIED = 10  # ports, where none was asked for
@@ -28,13 +29,17 @@ def watch(
     seed: int = 1,
     browser: bool = True,
     say: Callable[[str], None] = print,
+    trust: Trust = (),
 ) -> None:
-    """Serve a page on which the agents of runs play, until Ctrl-C."""
+    """Serve a page on which the agents of runs play, until Ctrl-C.
+
+    `trust` are the modules that may be imported where the runs name them.
+    """
     uvicorn, server = _web()
     from quantail.viewing.live.shelf import Shelf
 
     listed = [runs] if isinstance(runs, str | Path) else list(runs)
-    app = server.build_app(Shelf(listed), host, seed)
+    app = server.build_app(Shelf(listed, trust), host, seed)
     bound = _listen(host, port)
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound.getsockname()[1]}/"

@@ -4,7 +4,9 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quantail.acting.agent import Agent
+from quantail.envs import kind_of
 from quantail.errors import QuantailError
+from quantail.registry import Trust, trusted_modules
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.run_folder import RunFolder
 from quantail.training.train import load
@@ -13,7 +15,7 @@ from quantail.training.train import load
 class Shelf:
     """Runs by number, their checkpoints, and their agents, each loaded once."""
 
-    def __init__(self, runs: Sequence[str | Path]) -> None:
+    def __init__(self, runs: Sequence[str | Path], trust: Trust = ()) -> None:
         if not runs:
             raise QuantailError("watch takes the folder of a run, or several.")
         self.folders = [RunFolder(run) for run in runs]
@@ -21,9 +23,11 @@ class Shelf:
         envs = list(dict.fromkeys(info.env for info in self.infos))
         if len(envs) > 1:
             raise QuantailError(f"watch takes runs of one environment, not of {' and '.join(envs)}.")
+        self.trust = trusted_modules(trust)
         self._agents: dict[tuple[int, str], Agent] = {}
         for number in range(len(runs)):
-            self.agent(number, None)  # what cannot be loaded is told before a page opens
+            # What cannot be loaded or made is told before a page opens.
+            kind_of(self.agent(number, None).env)
 
     def checkpoints(self, number: int) -> list[dict[str, str]]:
         """Those that there are now, the newest first: a run that goes on gets more."""
@@ -51,12 +55,12 @@ class Shelf:
     def agent(self, number: int, checkpoint: object) -> Agent:
         """The agent of a run; the best checkpoint, or the last, where none is named."""
         if checkpoint is None:
-            agent = load(self.folders[number].path)
+            agent = load(self.folders[number].path, trust=self.trust)
             self._agents[number, str(agent.checkpoint)] = agent
             return agent
         if checkpoint not in [row["name"] for row in self.checkpoints(number)]:
             raise QuantailError("this checkpoint is no longer kept: choose another.")
         key = (number, str(checkpoint))
         if key not in self._agents:
-            self._agents[key] = load(self.folders[number].path, str(checkpoint))
+            self._agents[key] = load(self.folders[number].path, str(checkpoint), trust=self.trust)
         return self._agents[key]

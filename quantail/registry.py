@@ -1,0 +1,107 @@
+"""Names of code, written `module:name`, and the modules that a file may name.
+
+A run, a preset and a study are data: reading one must not run code that the file chooses. A module that
+a file names is imported only if the user names it too: with `--trust` or `trust=`, or because an
+environment or a risk measure that the user gives is in it.
+"""
+
+import importlib
+import os
+import sys
+from collections.abc import Iterable
+from dataclasses import dataclass
+from pathlib import Path
+from types import ModuleType
+
+from quantail.errors import QuantailError
+
+Trust = str | Iterable[str]  # names of modules
+
+
+@dataclass(frozen=True)
+class Origin:
+    """The file that names code, and the modules that the user trusts."""
+
+    file: str
+    trusted: frozenset[str]
+
+    def allows(self, module: str) -> bool:
+        """Return whether the module, or a package that it is part of, is trusted."""
+        parts = module.split(".")
+        return any(".".join(parts[:count]) in self.trusted for count in range(1, len(parts) + 1))
+
+    def require(self, module: str) -> None:
+        """Raise an error that says how to trust the module, unless it is trusted."""
+        if not _is_module(module):
+            raise QuantailError(f"{self.file} names {module!r}, which cannot be the name of a module.")
+        if not self.allows(module):
+            raise QuantailError(
+                f"{self.file} names the module {module}: give --trust {module} "
+                f"(or trust=[{module!r}] in Python) if you trust its code."
+            )
+
+    def require_of(self, name: str) -> None:
+        """Raise an error if the name is `module:name` and its module is not trusted."""
+        if ":" in name:
+            self.require(name.rpartition(":")[0])
+
+
+def origin_of(file: str | Path, trust: Trust, *named: object) -> Origin:
+    """Return the origin of names in a file.
+
+    `trust` are the modules that the user trusts, and `named` what else the user gave: the module of any
+    text such as `module:name` in it is trusted too.
+    """
+    return Origin(str(file), trusted_modules(trust) | modules_of(named))
+
+
+def trusted_modules(trust: Trust) -> frozenset[str]:
+    """Return the modules that the user trusts; what cannot be a module's name is refused."""
+    names = frozenset([trust] if isinstance(trust, str) else trust)
+    for name in names:
+        if not isinstance(name, str) or not _is_module(name):
+            raise QuantailError(f"trust takes the name of a module, such as my_envs, not {name!r}.")
+    return names
+
+
+def modules_of(names: Iterable[object]) -> frozenset[str]:
+    """Return the modules of all texts that are `module:name`."""
+    return frozenset(module_of(name) for name in names if isinstance(name, str)) - {""}
+
+
+def module_of(name: str) -> str:
+    """Return the module of `module:name`; nothing for `CartPole-v1`, `cvar:0.1` and `ray://host:1`."""
+    module, _, rest = name.strip().partition(":")
+    named = rest and not rest.startswith("/") and ":" not in rest and not _is_number(rest)
+    return module if named and _is_module(module) else ""
+
+
+def trust_flags(modules: Iterable[str]) -> str:
+    """Return the flags that a command needs to trust these modules, with a space before each."""
+    return "".join(f" --trust {module}" for module in sorted(modules))
+
+
+def import_named(module: str, origin: Origin | None) -> ModuleType:
+    """Import a module: one that the user named (`origin` None), or one that a file names and may."""
+    if origin is not None:
+        origin.require(module)
+    return importlib.import_module(module)
+
+
+def add_working_folder() -> None:
+    """Let modules be found in the working folder, behind all that is installed."""
+    folder = os.getcwd()
+    if folder not in sys.path:
+        sys.path.append(folder)
+
+
+def _is_module(name: str) -> bool:
+    return all(part.isidentifier() for part in name.split("."))
+
+
+def _is_number(text: str) -> bool:
+    try:
+        float(text)
+    except ValueError:
+        return False
+    return True

@@ -1,0 +1,43 @@
+"""Files that name the module `marked` of tests/user_modules, which leaves a mark when it is imported."""
+
+import json
+import os
+import shutil
+import sys
+from contextlib import contextmanager
+from pathlib import Path
+
+import gymnasium as gym
+
+USER_MODULES = Path(__file__).parent.parent / "user_modules"
+REFUSED = "names the module marked: give --trust marked (or trust=['marked'] in Python)"
+
+
+@contextmanager
+def findable_marked(folder, monkeypatch):
+    """Let `marked` be found here and in child processes; give the path of its mark."""
+    mark = Path(folder) / "mark"
+    monkeypatch.setenv("MARK", str(mark))
+    paths = [str(USER_MODULES), os.environ.get("PYTHONPATH", "")]
+    monkeypatch.setenv("PYTHONPATH", os.pathsep.join(filter(None, paths)))
+    monkeypatch.syspath_prepend(USER_MODULES)
+    forget_marked()
+    try:
+        yield mark
+    finally:
+        forget_marked()
+
+
+def forget_marked():
+    sys.modules.pop("marked", None)
+    gym.registry.pop("Marked-v0", None)
+
+
+def changed_run(run, out, **changes):
+    """A copy of a run whose run.json has another environment or other settings."""
+    shutil.copytree(run, out)
+    content = json.loads((out / "run.json").read_text())
+    content["env"] = changes.pop("env", content["env"])
+    content["settings"] |= changes
+    (out / "run.json").write_text(json.dumps(content))
+    return out
