@@ -33,5 +33,6 @@ def unbroken(tiny, tmp_path_factory):
 
 @pytest.fixture
 def own_modules(monkeypatch):
-    """Let runs in other processes import the modules in `tests/user_modules`."""
+    """Let this process and the runs in others import the modules in `tests/user_modules`."""
+    monkeypatch.syspath_prepend(USER_MODULES)
     monkeypatch.setenv("PYTHONPATH", str(USER_MODULES))
