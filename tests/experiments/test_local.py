@@ -114,7 +114,7 @@ def test_a_run_that_fails_stops_nothing_keeps_its_reason_and_is_tried_again(
     assert not folder.failure("fragile-kappa-1-s0")
 
 
-def test_an_environment_that_ends_the_process_fails_and_is_not_taken_for_a_stop(tmp_path):
+def test_an_environment_that_ends_the_process_fails_and_is_not_taken_for_a_stop(tmp_path, own_modules):
     study = read_study(
         study_file(tmp_path, 'games = ["fragile:Quitter-v0"]\n---\n[grid]\nkappa = [1.0]'),
         trust=["fragile"],
