@@ -234,13 +234,14 @@ class Checkpoints:
         try:
             yield
         except (QuantailError, *WRONG) as error:
-            told = str(error)
+            said = str(error)
             if not isinstance(error, QuantailError):
-                reason = " ".join(damage(error).split()) or type(error).__name__
-                told = f"{path} cannot be restored: {reason}."
+                said = f"{' '.join(damage(error).split()) or type(error).__name__}."
+            if str(path) not in said:
+                said = f"{path} cannot be restored: {said}"
             older = self.older(path.name, resumable=to_resume)
             advice = f" An older one is kept: use --checkpoint {int(older)}." if older else ""
-            raise QuantailError(f"{told}{advice}") from error
+            raise QuantailError(f"{said}{advice}") from error
 
     def prune(self, keep: set[str]) -> dict[Path, OSError]:
         """Remove all checkpoints but these, and what a broken-off save left; return what stayed and why.

@@ -116,7 +116,7 @@ def test_doctor_tells_what_an_absent_package_is_for_and_is_content_without_it(ca
         (["train", "CartPol-v1"], "Did you mean 'CartPole-v1'"),
         (["train", "Pendulum-v1"], "Box actions"),
         (["train", "CartPole-v1", "--agent", "iqm"], "Did you mean 'iqn'"),
-        (["train", "CartPole-v1", "--risk", "cvar:2"], "above 0 and at most 1"),
+        (["train", "CartPole-v1", "--risk", "cvar:2"], "from 1e-6 to 1"),
         (["train", "CartPole-v1", "--lerning-rate", "1"], "Did you mean '--learning-rate'"),
         (["train", "CartPole-v1", "--learn", "1"], "unknown argument '--learn'"),
         (["train", "CartPole-v1", "--lr", "1"], "unknown argument '--lr'. See"),

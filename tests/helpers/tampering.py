@@ -1,9 +1,9 @@
 """Files changed by somebody who also makes their checksums right."""
 
-import json
 from pathlib import Path
 
 from quantail.files import checksum, read_arrays, write_arrays
+from tests.helpers.sealed import editing
 
 
 def put_tensor(run, file, name, array):
@@ -14,6 +14,5 @@ def put_tensor(run, file, name, array):
     arrays = read_arrays(path)
     assert name in arrays
     write_arrays(path, arrays | {name: array})
-    state = json.loads((folder / "state.json").read_text())
-    state["checksums"][path.name] = checksum(path)
-    (folder / "state.json").write_text(json.dumps(state))
+    with editing(folder / "state.json") as state:
+        state["checksums"][path.name] = checksum(path)

@@ -1,6 +1,5 @@
 """Files that name the module `marked` of tests/user_modules, which leaves a mark when it is imported."""
 
-import json
 import os
 import shutil
 import sys
@@ -8,6 +7,8 @@ from contextlib import contextmanager
 from pathlib import Path
 
 import gymnasium as gym
+
+from tests.helpers.sealed import editing
 
 USER_MODULES = Path(__file__).parent.parent / "user_modules"
 REFUSED = "names the module marked: give --trust marked (or trust=['marked'] in Python)"
@@ -36,8 +37,7 @@ def forget_marked():
 def changed_run(run, out, **changes):
     """A copy of a run whose run.json has another environment or other settings."""
     shutil.copytree(run, out)
-    content = json.loads((out / "run.json").read_text())
-    content["env"] = changes.pop("env", content["env"])
-    content["settings"] |= changes
-    (out / "run.json").write_text(json.dumps(content))
+    with editing(out / "run.json") as content:
+        content["env"] = changes.pop("env", content["env"])
+        content["settings"] |= changes
     return out
