@@ -1,9 +1,9 @@
-"""Train every agent on one environment, evaluate its best checkpoint afresh, and write the table.
+"""Train every agent on one environment, evaluate its best checkpoint again, and write a table.
 
     python benchmarks/agents.py [ENV] [--agents A B] [--seeds 0 1] [--jobs 2] [--out DIR] [--table CSV]
 
-Each run is a process of its own with one thread. What is done is kept, and a broken-off run goes on, so
-the command can be stopped and given again. The table is CSV; the same rows are printed as Markdown.
+Each run is a separate process with one thread. Finished runs are kept and interrupted runs are resumed,
+so you can stop the command and start it again. The table is CSV; the same rows are also printed.
 """
 
 import argparse
@@ -33,18 +33,20 @@ COLUMNS = (
 
 
 def quantail(*words: object) -> subprocess.CompletedProcess[str]:
+    """Run a command of Quantail in a process of its own, with one thread."""
     command = [sys.executable, "-m", "quantail", *map(str, words)]
     threads = {**os.environ, "OMP_NUM_THREADS": "1"}
     return subprocess.run(command, capture_output=True, text=True, env=threads, check=False)
 
 
 def rows(run: Path, table: str) -> list[dict[str, str]]:
+    """Read a CSV table of a run."""
     with (run / f"{table}.csv").open(encoding="utf-8") as file:
         return list(csv.DictReader(file))
 
 
-def trained(env: str, agent: str, seed: int, run: Path) -> None:
-    """A finished run in this folder."""
+def train(env: str, agent: str, seed: int, run: Path) -> None:
+    """Train the run in this folder, or resume it if it is not finished."""
     if not run.exists():
         answer = quantail(
             "train", env, "--agent", agent, "--seed", seed, "--threads", 1, "--quiet", "--out", run
@@ -57,11 +59,11 @@ def trained(env: str, agent: str, seed: int, run: Path) -> None:
         raise SystemExit(f"{agent}, seed {seed}: {answer.stderr}")
 
 
-def measured(env: str, agent: str, seed: int, run: Path) -> dict[str, object]:
-    """What the run came to: evaluations in training, and the best checkpoint on episodes of its own."""
-    trained(env, agent, seed, run)
-    told = quantail("eval", run, "--episodes", EPISODES, "--seed", 1000 + seed, "--json").stdout
-    fresh = json.loads(told)
+def measure(env: str, agent: str, seed: int, run: Path) -> dict[str, object]:
+    """Return a table row: the evaluations of training, and the best checkpoint on new episodes."""
+    train(env, agent, seed, run)
+    answer = quantail("eval", run, "--episodes", EPISODES, "--seed", 1000 + seed, "--json")
+    fresh = json.loads(answer.stdout)
     evaluations, timing = rows(run, "evaluations"), rows(run, "timing")
     learned = [row for row in evaluations if row["policy"] == "agent"]
     last = timing[-1]
@@ -95,7 +97,7 @@ def main() -> None:
 
     def work(job: tuple[str, int]) -> dict[str, object]:
         agent, seed = job
-        return measured(arguments.env, agent, seed, arguments.out / f"{agent}-s{seed}")
+        return measure(arguments.env, agent, seed, arguments.out / f"{agent}-s{seed}")
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
         table = sorted(pool.map(work, jobs), key=lambda row: list(AGENTS).index(str(row["agent"])))

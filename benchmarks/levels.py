@@ -1,11 +1,11 @@
-"""How much the gradient of an update varies with the levels τ that are drawn, and what it costs.
+"""Measure how much the gradient of an update varies with the sampled fractions τ, and what it costs.
 
     python benchmarks/levels.py RUN [draws]
 
-RUN is a trained IQN run; a copy of it is opened. Batches come from its replay, the networks from its
-last checkpoint. For each number of levels and each way of drawing them: the variance of the gradient
-over draws of τ, over the square of its mean; and the time of the gradient, measured in turn with the
-others. The loss sums over N, which cancels in the ratio.
+RUN is a trained IQN run; the benchmark works on a copy. Batches come from its replay, the networks from
+its last checkpoint. For each number of fractions N/N'/K and each sampling scheme, it prints the variance
+of the gradient over samples of τ divided by the square of its mean, and the time of the gradient,
+measured in alternation with the others. The loss sums over N, which cancels in the ratio.
 """
 
 import argparse
@@ -44,8 +44,8 @@ SCHEMES = ("independent", "antithetic", "shared", "stratified")
 BATCHES = 3
 
 
-def restored(path: str) -> Trainer:
-    """The run as its last checkpoint has it."""
+def restore(path: str) -> Trainer:
+    """Restore a run from its last checkpoint."""
     folder = RunFolder(path)
     info = folder.read()
     trainer = Trainer(
@@ -55,22 +55,22 @@ def restored(path: str) -> Trainer:
     return trainer
 
 
-def copied(batch: Batch) -> Batch:
+def copy(batch: Batch) -> Batch:
     return Batch(*(tensor.clone() for tensor in vars(batch).values()))
 
 
 def gradient(learner: Learner, batch: Batch) -> torch.Tensor:
-    loss = learner.outcome(batch).losses.mean()
+    loss = learner.compute_loss(batch).losses.mean()
     return torch.cat([g.flatten() for g in torch.autograd.grad(loss, learner.parameters)])
 
 
 def relative_variance(learner: Learner, batch: Batch, draws: int) -> float:
-    """Σ Var(g_i) / |E g|², both without bias."""
+    """Return Σ Var(g_i) / |E g|², both estimated without bias."""
     total, squares = torch.zeros(()), 0.0
     for _ in range(draws):
-        drawn = gradient(learner, batch)
-        total = total + drawn
-        squares += float(drawn @ drawn)
+        sample = gradient(learner, batch)
+        total = total + sample
+        squares += float(sample @ sample)
     mean = total / draws
     variance = (squares - draws * float(mean @ mean)) / (draws - 1)
     return variance / (float(mean @ mean) - variance / draws)
@@ -79,18 +79,20 @@ def relative_variance(learner: Learner, batch: Batch, draws: int) -> float:
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("run", help="folder of the run")
-    parser.add_argument("draws", nargs="?", type=int, default=64, help="for each batch [64]")
+    parser.add_argument(
+        "draws", nargs="?", type=int, default=64, help="samples of τ for each batch [64]"
+    )
     arguments = parser.parse_args()
     if not (Path(arguments.run) / "run.json").is_file() or arguments.draws < 2:
-        parser.error("it takes the folder of a run, and at least 2 draws")
+        parser.error("RUN must be the folder of a run, and draws at least 2")
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(arguments.run, folder, dirs_exist_ok=True)
-        measure(restored(folder), arguments.draws)
+        measure(restore(folder), arguments.draws)
 
 
 def measure(trainer: Trainer, draws: int) -> None:
     learner = trainer.learner
-    batches = [copied(trainer.replay.sample()) for _ in range(BATCHES)]
+    batches = [copy(trainer.replay.sample()) for _ in range(BATCHES)]
     base = learner.settings
     times: dict[tuple[int, ...], list[float]] = {counts: [] for counts in COUNTS}
     for _, counts in itertools.product(range(12), COUNTS):
@@ -98,7 +100,9 @@ def measure(trainer: Trainer, draws: int) -> None:
         begin = time.perf_counter()
         gradient(learner, batches[0])
         times[counts].append(1000 * (time.perf_counter() - begin))
-    print(f"{trainer.info.env}, {trainer.steps:,} steps of training, {draws} draws, {BATCHES} batches")
+    print(
+        f"{trainer.info.env}, {trainer.steps:,} training steps, {draws} samples of τ, {BATCHES} batches"
+    )
     print("N/N'/K".ljust(12), "ms".rjust(8), *(scheme.rjust(12) for scheme in SCHEMES))
     for counts in COUNTS:
         cells = []
@@ -113,7 +117,11 @@ def measure(trainer: Trainer, draws: int) -> None:
 def _with(settings: Settings, counts: tuple[int, ...], scheme: str) -> Settings:
     online, target, policy = counts
     return replace(
-        settings, online_samples=online, target_samples=target, policy_samples=policy, tau=scheme
+        settings,
+        online_samples=online,
+        target_samples=target,
+        policy_samples=policy,
+        tau_sampling=scheme,
     )
 
 

@@ -1,9 +1,9 @@
-"""Make the recordings of a scripted player that come with the package.
+"""Record the games of a scripted player that ship with the package.
 
     python benchmarks/scripted_starts.py [--out DIR]
 
-The player looks at the ball and at its paddle in the console's memory, follows the ball, and has lapses,
-so that its games are good ones and no two of them are alike.
+The player reads the positions of ball and paddle from the console's memory and follows the ball. It has
+random lapses of attention, so that its games are good but all different.
 """
 
 import argparse
@@ -19,15 +19,15 @@ from quantail.evaluation.starts import Game, Recording, played_marks
 
 BANK = Path(quantail.__file__).parent / "evaluation" / "reference" / "starts"
 GAMES, FRAMES = 3, 3000
-GLANCE = 2  # frames between two looks
-LAPSE, LAPSE_FRAMES = 0.004, 30  # chance of one at a look, and how long it is
+GLANCE = 2  # frames between two readings of the memory
+LAPSE, LAPSE_FRAMES = 0.004, 30  # probability of a lapse at a reading, and its length in frames
 NOOP, FIRE, RIGHT, LEFT = 0, 1, 3, 4
 
 Memory = NDArray[np.uint8]
 
 
 def follow(target: int, paddle: int, more: int, less: int, slack: int) -> int:
-    """The action that brings the paddle towards its target."""
+    """Return the action that moves the paddle towards its target."""
     if abs(target - paddle) <= slack:
         return NOOP
     return more if target > paddle else less
@@ -44,11 +44,11 @@ def pong(memory: Memory, aim: int) -> int:
 
 
 PLAYERS: dict[str, Callable[[Memory, int], int]] = {"ALE/Breakout-v5": breakout, "ALE/Pong-v5": pong}
-AIMS = (-13, -1)  # how far from the ball the paddle is held
+AIMS = (-13, -1)  # range of the offset between ball and paddle
 
 
 def play(env: str, seed: int) -> Game:
-    """One game, cut after some thousand frames."""
+    """Play one game of at most FRAMES frames."""
     generator = np.random.default_rng(seed)
     player = make_player(env)
     player.reset(seed=seed)
@@ -78,8 +78,8 @@ def main() -> None:
         games = tuple(play(env, seed) for seed in range(GAMES))
         file = out / f"{env.removeprefix('ALE/').removesuffix('-v5').lower()}-scripted.jsonl"
         Recording(env, "scripted player", player_conditions(env), games).write(file)
-        told = ", ".join(f"{game.score:g} in {len(game.actions):,} frames" for game in games)
-        print(f"{env}: {told}; {file.stat().st_size:,} bytes")
+        scores = ", ".join(f"{game.score:g} in {len(game.actions):,} frames" for game in games)
+        print(f"{env}: {scores}; {file.stat().st_size:,} bytes")
 
 
 if __name__ == "__main__":

@@ -1,11 +1,12 @@
-"""Train agents in the worlds with known laws, and measure how near their laws are to the exact ones.
+"""Train agents in tabular worlds and compare their return distributions with the exact ones.
 
-    python benchmarks/worlds.py [--worlds W …] [--agents A …] [--seeds S …] [--out DIR] [--set NAME=VALUE …]
+    python benchmarks/worlds.py [--worlds W …] [--agents A …] [--seeds S …] [--out DIR]
+                                [--set NAME=VALUE …]
 
-One run after another, with one thread; runs that are in DIR already are not trained again. Every run is
-a row of Markdown: the 1-Wasserstein distance (W1) and the error of CVaR(0.1), over all states and actions
-("all") and over those that the best policy, or one deviation from it, comes by ("near").
-"""  # noqa: E501
+Runs are trained one after another with one thread; runs that are already in DIR are not trained again.
+Every run prints a row of Markdown: the 1-Wasserstein distance (W1) and the error of CVaR(0.1), over all
+states and actions ("all") and over those reached by the best policy or one deviation from it ("near").
+"""
 
 import argparse
 import tempfile
@@ -16,7 +17,7 @@ import numpy as np
 
 import quantail
 from quantail.envs.worlds import WORLDS
-from quantail.evaluation.known_laws import nearness
+from quantail.evaluation.known_distributions import nearness
 from quantail.registration import NAMES, world_id
 
 COLUMNS = (
@@ -33,22 +34,22 @@ COLUMNS = (
 )
 
 
-def trained(out: Path, world: str, agent: str, seed: int, changes: dict[str, str]) -> quantail.Agent:
-    """The weights of the end of a run of this world, agent and seed."""
+def train(out: Path, world: str, agent: str, seed: int, changes: dict[str, str]) -> quantail.Agent:
+    """Return the final agent of this world, agent name and seed; train it if there is no run yet."""
     run = out / f"{world}-{agent}-{seed}"
     if not run.exists():
         quantail.train(world_id(world), agent=agent, seed=seed, out=run, threads=1, **changes)
     return quantail.load(run, "last")
 
 
-def measured(agent: quantail.Agent, world: str) -> list[float]:
-    """The figures of a run."""
+def measure(agent: quantail.Agent, world: str) -> list[float]:
+    """Return the errors of an agent, in the order of the columns."""
     rows = nearness(agent, WORLDS[world_id(world)]())
-    apart = np.array([row.distance for row in rows])
+    distance = np.array([row.distance for row in rows])
     tail = np.abs([row.tail_error for row in rows])
     near = np.array([row.near for row in rows])
-    whole = [apart.mean(), apart.max(), tail.mean(), tail.max()]
-    return [*map(float, whole), float(apart[near].max()), float(tail[near].max())]
+    overall = [distance.mean(), distance.max(), tail.mean(), tail.max()]
+    return [*map(float, overall), float(distance[near].max()), float(tail[near].max())]
 
 
 def main() -> None:
@@ -58,19 +59,19 @@ def main() -> None:
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
     parser.add_argument("--out", type=Path, help="folder of the runs [a temporary one]")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="other settings")
-    asked = parser.parse_args()
-    changes = dict(word.split("=", 1) for word in asked.set)
-    out = asked.out or Path(tempfile.mkdtemp())
+    arguments = parser.parse_args()
+    changes = dict(word.split("=", 1) for word in arguments.set)
+    out = arguments.out or Path(tempfile.mkdtemp())
     out.mkdir(parents=True, exist_ok=True)
     print(f"| {' | '.join(COLUMNS)} |\n|{'---|' * len(COLUMNS)}")
-    for world in asked.worlds:
-        for agent in asked.agents:
-            for seed in asked.seeds:
-                began = time.perf_counter()
-                mine = trained(out, world, agent, seed, changes)
-                seconds = time.perf_counter() - began
-                told = " | ".join(f"{figure:.2f}" for figure in measured(mine, world))
-                print(f"| {world} | {agent} | {seed} | {told} | {seconds:.0f} |", flush=True)
+    for world in arguments.worlds:
+        for agent in arguments.agents:
+            for seed in arguments.seeds:
+                start = time.perf_counter()
+                mine = train(out, world, agent, seed, changes)
+                seconds = time.perf_counter() - start
+                errors = " | ".join(f"{error:.2f}" for error in measure(mine, world))
+                print(f"| {world} | {agent} | {seed} | {errors} | {seconds:.0f} |", flush=True)
 
 
 if __name__ == "__main__":

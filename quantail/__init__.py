@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING, Any
 from quantail.registration import register as _register
 
 if TYPE_CHECKING:
-    from quantail.acting.agent import Agent
+    from quantail.agents.agent import Agent
     from quantail.envs import make
     from quantail.errors import QuantailError
     from quantail.evaluation import Evaluation, evaluate
@@ -40,7 +40,7 @@ __all__ = [
 ]
 
 _HOMES = {
-    "quantail.acting.agent": ("Agent",),
+    "quantail.agents.agent": ("Agent",),
     "quantail.envs": ("make",),
     "quantail.errors": ("QuantailError",),
     "quantail.evaluation": ("Evaluation", "evaluate"),

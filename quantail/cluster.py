@@ -1,4 +1,4 @@
-"""Joining a Ray cluster, or starting one of this machine's cores."""
+"""Connect to a Ray cluster, or start one on this machine."""
 
 import os
 import socket
@@ -6,16 +6,16 @@ from typing import Any
 
 from quantail.errors import QuantailError
 
-KNOCK = 5.0  # seconds for a cluster to answer
+TIMEOUT = 5.0  # seconds for a cluster to answer
 
 
 def cores() -> int:
-    """Cores that this process may use."""
+    """Return the number of cores that this process may use."""
     return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
 
 
 def load_ray() -> Any:
-    """The module, or one sentence where it is not installed."""
+    """Import Ray; raise an error that says how to install it if it is missing."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
     try:
@@ -26,7 +26,7 @@ def load_ray() -> Any:
 
 
 def connect(address: str) -> Any:
-    """Ray, joined to the cluster at an address; `local` starts one of this machine's cores."""
+    """Connect to the cluster at an address and return Ray; `local` starts one on this machine."""
     ray = load_ray()
     if ray.is_initialized():
         raise QuantailError("Ray is in use in this process already: end it with ray.shutdown() first.")
@@ -34,22 +34,22 @@ def connect(address: str) -> Any:
     if address == "local":
         options |= {"num_cpus": cores(), "include_dashboard": False}
     if not address.startswith("ray://"):
-        # A client job is one whose workers do not look for modules in the driver's working folder first.
+        # The workers of a client job do not search the driver's working folder first for modules.
         options["job_config"] = ray.job_config.JobConfig(_client_job=True)
     try:
         _require_answer(address)
         ray.init(address=address, **options)
     except Exception as error:
-        told = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
+        reason = (str(error).strip().splitlines() or [type(error).__name__])[0].rstrip(".")
         raise QuantailError(
-            f"no Ray cluster answers at {address}: start one with `ray start --head` and name its "
-            f"address, or take local ({told})."
+            f"no Ray cluster answers at {address}: start one with `ray start --head` and give its "
+            f"address, or use local ({reason})."
         ) from error
     return ray
 
 
 def _require_answer(address: str) -> None:
-    """Knock where an address names a host and a port: Ray itself would wait for a minute and more."""
+    """Try to connect if the address has a host and a port, because Ray itself waits over a minute."""
     host, colon, port = address.removeprefix("ray://").rpartition(":")
     if colon and port.isdigit():
-        socket.create_connection((host, int(port)), timeout=KNOCK).close()
+        socket.create_connection((host, int(port)), timeout=TIMEOUT).close()

@@ -1,4 +1,4 @@
-"""The one exception for a mistake that its user can mend."""
+"""The exception for errors that the user can fix, and helpers for its messages."""
 
 import json
 from collections.abc import Iterable
@@ -6,11 +6,11 @@ from difflib import get_close_matches
 
 
 class QuantailError(Exception):
-    """A user's mistake or a broken file, told in one sentence. Commands print it without a traceback."""
+    """A user error or a damaged file. Commands print its message without a traceback."""
 
 
 def damage(error: Exception) -> str:
-    """What is wrong with a file, in words, from what reading it raised."""
+    """Describe what is wrong with a file, given the exception that reading it raised."""
     if isinstance(error, KeyError):
         return f"it lacks {error.args[0]}"
     if isinstance(error, TypeError | AttributeError):
@@ -20,7 +20,7 @@ def damage(error: Exception) -> str:
     if isinstance(error, UnicodeDecodeError):
         return "it is not text in UTF-8"
     if isinstance(error, json.JSONDecodeError):
-        return f"it is not JSON, from line {error.lineno} on"
+        return f"it is not valid JSON from line {error.lineno} on"
     if str(error).startswith(("could not convert", "invalid literal")):
         return f"{str(error).rpartition(': ')[2]} is not a number"
     return str(error).rstrip(".")
@@ -30,7 +30,7 @@ DIVERGED = "learning diverged; try a lower learning_rate, clip_rewards or gradie
 
 
 def did_you_mean(word: str, known: Iterable[str]) -> str:
-    """A short question that names the nearest known word, or nothing when none is near."""
+    """Return a question that suggests the most similar known name, or "" if none is similar."""
     known = list(known)
     lowered = {name.lower(): name for name in known}
     near = get_close_matches(word.lower(), lowered, n=1, cutoff=0.65)

@@ -1,4 +1,4 @@
-"""Files that are either the old one or the new one, never a part of one."""
+"""Read and write files atomically, with checksums and locks."""
 
 import errno
 import hashlib
@@ -28,20 +28,20 @@ SEAL = "checksum"  # the key of a JSON file's own checksum
 
 
 def no_follow(path: str, flags: int) -> int:
-    """Open a file as `open` does, but refuse a symbolic link: an opener for what we write to."""
+    """Open a file for writing, as an `opener` of `open`; raise an error if it is a symbolic link."""
     try:
         return os.open(path, flags | getattr(os, "O_NOFOLLOW", 0), 0o666)
     except OSError as error:
         if error.errno == errno.ELOOP:
-            raise linked(Path(path)) from error
+            raise link_error(Path(path)) from error
         raise
 
 
-def linked(path: Path) -> QuantailError:
-    """What is said of a symbolic link in a place that is written to."""
+def link_error(path: Path) -> QuantailError:
+    """Return the error for a symbolic link at a path that training writes to."""
     return QuantailError(
         f"{path} is a symbolic link, and training would change what it points to: "
-        "put the real one in its place."
+        "replace it with the file or folder itself."
     )
 
 
@@ -57,19 +57,19 @@ def write_bytes(path: Path, content: bytes) -> None:
     except OSError as error:
         temporary.unlink(missing_ok=True)
         if error.filename == str(temporary):
-            error.filename = str(path)  # the one that was asked for
+            error.filename = str(path)  # the file that the caller knows
         raise
     sync_folder(path.parent)
 
 
 def require_writable(path: Path) -> None:
-    """Refuse a file that cannot be written before any work is done for it."""
+    """Raise an error if a file cannot be written, before any work is done for it."""
     if not path.parent.is_dir():
         raise QuantailError(
-            f"there is no folder {path.parent} to write {path.name} into: make it first."
+            f"there is no folder {path.parent} to write {path.name} into: create it first."
         )
     if path.is_dir() or not os.access(path if path.exists() else path.parent, os.W_OK):
-        raise QuantailError(f"{path} cannot be written: name a file in a folder of yours.")
+        raise QuantailError(f"{path} cannot be written: choose a file in a writable folder.")
 
 
 def write_text(path: Path, content: str) -> None:
@@ -86,25 +86,25 @@ def write_sealed(path: Path, content: dict[str, Any]) -> None:
 
 
 def check_seal(path: Path, content: dict[str, Any]) -> dict[str, Any]:
-    """Return what `write_sealed` was given; refuse a file that was changed since."""
+    """Return the content given to `write_sealed`; raise an error if the file was changed since."""
     rest = {name: value for name, value in content.items() if name != SEAL}
     try:
-        whole = content.get(SEAL) == _digest(rest)
-    except ValueError:  # NaN or infinity, which we never write
-        whole = False
-    if not whole:
+        valid = content.get(SEAL) == _digest(rest)
+    except ValueError:  # NaN or infinity, which are never written
+        valid = False
+    if not valid:
         raise QuantailError(f"{path} is damaged: its content does not match its checksum.")
     return rest
 
 
 def _digest(content: dict[str, Any]) -> str:
-    """Return the SHA-256 of the content as JSON in one canonical form, whatever its layout in a file."""
+    """Return the SHA-256 of the content as canonical JSON, whatever the layout of the file."""
     text = json.dumps(content, sort_keys=True, separators=(",", ":"), allow_nan=False)
     return hashlib.sha256(text.encode()).hexdigest()
 
 
 def write_arrays(path: Path, arrays: dict[str, NDArray[Any]]) -> None:
-    """Named arrays as one safetensors file."""
+    """Write named arrays to a safetensors file."""
     contiguous = {name: np.ascontiguousarray(array) for name, array in arrays.items()}
     write_bytes(path, _dump_arrays(contiguous))
 
@@ -123,12 +123,12 @@ def read_arrays(path: Path) -> dict[str, NDArray[Any]]:
     try:
         arrays: dict[str, NDArray[Any]] = _load_arrays(path)
     except (OSError, SafetensorError) as error:
-        raise QuantailError(f"{path} is damaged or cut short: {error}") from error
+        raise QuantailError(f"{path} is damaged or truncated: {error}") from error
     return arrays
 
 
 def checksum(path: Path) -> str:
-    """Size and CRC-32 of a file: enough to notice that it was cut or changed."""
+    """Return the size and CRC-32 of a file, which reveal whether it was truncated or changed."""
     crc, size = 0, 0
     with path.open("rb") as file:
         while block := file.read(1 << 20):
@@ -137,7 +137,7 @@ def checksum(path: Path) -> str:
 
 
 def sync_folder(folder: Path) -> None:
-    """Make renames in a folder durable, where the system can."""
+    """Flush renames in a folder to disk, if the system supports that."""
     if os.name != "posix":
         return
     descriptor = os.open(folder, os.O_RDONLY)
@@ -149,9 +149,10 @@ def sync_folder(folder: Path) -> None:
 
 @contextmanager
 def hold(path: Path, busy: str, until: float = 0.0) -> Iterator[None]:
-    """Hold a lock file that a killed process lets go of; where another holds it, say what is busy.
+    """Hold a lock file, which is released if the process is killed.
 
-    `until` is a time of the monotonic clock up to which it is tried again.
+    If another process holds it, try again until the time `until` of the monotonic clock, then raise an
+    error that begins with `busy`.
     """
     while True:
         with open(path, "a+", opener=no_follow) as file:
@@ -165,8 +166,8 @@ def hold(path: Path, busy: str, until: float = 0.0) -> Iterator[None]:
                         continue
                     file.seek(0)
                     raise QuantailError(f"{busy} by process {file.read().strip()}.") from None
-            if not _is_still(file, path):
-                continue  # removed by the process that held it before: what we hold is no lock
+            if not _is_file_at(file, path):
+                continue  # the process that held the lock removed the file: lock the new one
             file.truncate(0)
             file.write(str(os.getpid()))
             file.flush()
@@ -174,12 +175,12 @@ def hold(path: Path, busy: str, until: float = 0.0) -> Iterator[None]:
                 yield
                 return
             finally:
-                if fcntl is not None:  # a process forked meanwhile may share the open file
+                if fcntl is not None:  # a process that was forked meanwhile may share the open file
                     fcntl.flock(file, fcntl.LOCK_UN)
 
 
-def _is_still(file: TextIO, path: Path) -> bool:
-    """Whether an open file is the one of this name."""
+def _is_file_at(file: TextIO, path: Path) -> bool:
+    """Return whether an open file is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
@@ -187,7 +188,7 @@ def _is_still(file: TextIO, path: Path) -> bool:
 
 
 def is_held(path: Path) -> bool:
-    """Whether another process holds a lock file."""
+    """Return whether another process holds a lock file."""
     if fcntl is None or not path.exists():
         return False
     with path.open("a+") as file:

@@ -1,7 +1,7 @@
-"""The named agents, and the presets that fit them to a kind of environment.
+"""The named agents, and presets of settings for different kinds of environments.
 
-An agent is not a class: it is the parts that it names. A run's settings are the defaults, changed by
-the preset, changed by the agent (its parts, and what it needs on that preset), changed by the user.
+An agent is not a class but a combination of parts. The settings of a run are the defaults, changed by
+the preset, then by the agent (its parts, and its settings for that preset), then by the user.
 """
 
 from collections.abc import Mapping
@@ -30,39 +30,39 @@ Changes = Mapping[str, Any]
 
 @dataclass(frozen=True)
 class Recipe:
-    """An agent: one line about it, its paper, its parts, and what else it needs on a preset.
+    """An agent: a summary, its paper, its parts, and its settings for some presets.
 
-    The settings for `atari-paper` are those of the paper, or of what is `borrowed`; those for other
-    presets are ours.
+    The settings for `atari-paper` come from the agent's paper, except those in `borrowed`, which come
+    from the source given there. The settings for other presets are ours.
     """
 
     summary: str
     paper: str
     parts: Changes
     on: Mapping[str, Changes] = field(default_factory=dict)
-    borrowed: Mapping[str, str] = field(default_factory=dict)  # settings whose source is another
+    borrowed: Mapping[str, str] = field(default_factory=dict)  # settings from another source
 
 
 @dataclass(frozen=True)
 class Preset:
-    """Settings for a kind of environment, named only where they differ from the defaults."""
+    """Settings for a kind of environment, as far as they differ from the defaults."""
 
     summary: str
     source: str
     settings: Changes
-    heads: Mapping[str, Changes] = field(default_factory=dict)  # what a head needs there besides
-    like: str = ""  # the preset that it takes the agents' own settings from, if not itself
+    heads: Mapping[str, Changes] = field(default_factory=dict)  # additional settings for a head
+    like: str = ""  # the preset whose agent-specific settings also apply to this one
 
 
-TUNED_DOUBLE = {"optimizer": "rmsprop", "learning_rate": 2.5e-4, "target_every": 30_000}
+TUNED_DOUBLE = {"optimizer": "rmsprop", "learning_rate": 2.5e-4, "target_update_interval": 30_000}
 ZOO = "DQN Zoo, Quan and Ostrovski 2020"
-# A quarter of the rate, and of the root of epsilon.
+# A quarter of the learning rate and of the square root of ε.
 SLOWER_DOUBLE = TUNED_DOUBLE | {"learning_rate": 2.5e-4 / 4, "rmsprop_epsilon": 0.01 / 32**2 / 16}
 RAINBOW = {"dueling": True, "noisy": True, "double": True, "n_step": 3, "replay": "prioritized"}
 
 AGENTS: dict[str, Recipe] = {
     "dqn": Recipe(
-        summary="the mean of the return, with a target network and replay",
+        summary="learns the mean return, with a target network and experience replay",
         paper="Mnih et al. 2015, doi 10.1038/nature14236",
         parts={"head": "expected"},
         on={
@@ -75,20 +75,20 @@ AGENTS: dict[str, Recipe] = {
         },
     ),
     "double-dqn": Recipe(
-        summary="DQN whose online network chooses the target's action",
+        summary="DQN in which the online network selects the action of the target",
         paper="van Hasselt, Guez and Silver 2016, arXiv 1509.06461",
         parts={"head": "expected", "double": True},
         on={"atari-paper": TUNED_DOUBLE},
     ),
     "dueling-dqn": Recipe(
-        summary="Double DQN with streams for the state's value and the actions' advantages",
+        summary="Double DQN with separate streams for the state value and the advantages",
         paper="Wang et al. 2016, arXiv 1511.06581",
         parts={"head": "expected", "double": True, "dueling": True},
         on={"atari-paper": SLOWER_DOUBLE | {"gradient_clip": 10.0}},
         borrowed={"rmsprop_epsilon": ZOO},
     ),
     "prioritized-dqn": Recipe(
-        summary="Double DQN that replays more often what it predicted worst",
+        summary="Double DQN that replays transitions with large errors more often",
         paper="Schaul et al. 2016, arXiv 1511.05952",
         parts={"head": "expected", "double": True, "replay": "prioritized"},
         on={"atari-paper": SLOWER_DOUBLE},
@@ -102,13 +102,13 @@ AGENTS: dict[str, Recipe] = {
         borrowed={"rmsprop_epsilon": ZOO},
     ),
     "c51": Recipe(
-        summary="the chances of fixed returns, 51 in the paper",
+        summary="learns the probabilities of fixed returns, 51 in the paper",
         paper="Bellemare, Dabney and Munos 2017, arXiv 1707.06887",
         parts={"head": "categorical"},
         on={"atari-paper": {"learning_rate": 2.5e-4}},
     ),
     "qr-dqn": Recipe(
-        summary="the returns at fixed quantiles",
+        summary="learns the quantiles of the return at fixed fractions τ",
         paper="Dabney, Rowland, Bellemare and Munos 2017, arXiv 1710.10044",
         parts={"head": "quantiles"},
     ),
@@ -121,14 +121,14 @@ AGENTS: dict[str, Recipe] = {
                 "learning_rate": 6.25e-5,
                 "adam_epsilon": 1.5e-4,
                 "gradient_clip": 10.0,
-                "learn_start": 20_000,
-                "target_every": 8_000,
+                "learning_starts": 20_000,
+                "target_update_interval": 8_000,
             },
         },
         borrowed={"gradient_clip": ZOO},
     ),
     "iqn": Recipe(
-        summary="implicit quantiles: the whole quantile function of the return, sampled at any τ",
+        summary="learns the whole quantile function of the return, which can be sampled at any τ",
         paper="Dabney, Ostrovski, Silver and Munos 2018, arXiv 1806.06923",
         parts={"head": "implicit"},
     ),
@@ -137,28 +137,36 @@ AGENTS: dict[str, Recipe] = {
         paper="Toromanoff, Wirbel and Moutarde 2019, arXiv 1908.04683",
         parts={"head": "implicit", **RAINBOW, "priority_exponent": 0.2, "noisy_sigma": 0.1},
         on={
-            "atari-paper": {"learn_start": 20_000, "target_every": 8_000},
-            # With 0.1 an agent may never meet the first reward.
+            "atari-paper": {"learning_starts": 20_000, "target_update_interval": 8_000},
+            # With 0.1 an agent may explore too little to find the first reward.
             "minatar": {"noisy_sigma": 0.5},
             "small": {"noisy_sigma": 0.5, "n_step": 10},
         },
-        borrowed=dict.fromkeys(("learn_start", "target_every"), "Rainbow, Hessel et al. 2018"),
+        borrowed=dict.fromkeys(
+            ("learning_starts", "target_update_interval"), "Rainbow, Hessel et al. 2018"
+        ),
     ),
     "m-iqn": Recipe(
-        summary="IQN with Munchausen's log-policy in the reward",
+        summary="IQN with the scaled log-policy added to the reward (Munchausen RL)",
         paper="Vieillard, Pietquin and Geist 2020, arXiv 2007.14430",
         parts={"head": "implicit", "munchausen": True},
-        on={"atari-paper": {"learn_start": 20_000, "target_every": 8_000, "epsilon_steps": 250_000}},
+        on={
+            "atari-paper": {
+                "learning_starts": 20_000,
+                "target_update_interval": 8_000,
+                "epsilon_steps": 250_000,
+            }
+        },
     ),
     "fqf": Recipe(
-        summary="implicit quantiles at levels that a second network learns to choose",
+        summary="IQN with quantile fractions τ proposed by a second network",
         paper="Yang et al. 2019, arXiv 1911.02140",
         parts={"head": "fractions"},
     ),
 }
 
 PARTS = ("head", "dueling", "noisy", "double", "munchausen", "replay")
-# What a part needs of the other settings, unless an agent or the user says otherwise.
+# Settings that a part requires, unless the agent or the user overrides them.
 NEEDS: dict[str, tuple[str, Changes]] = {
     "noisy": (NOISY, {"epsilon_start": 0.0, "epsilon_end": 0.0}),
     "munchausen": (MUNCHAUSEN, {"n_step": 1}),
@@ -177,13 +185,13 @@ FQF_ATARI: Changes = {"quantiles": 32}
 
 PRESETS: dict[str, Preset] = {
     "atari-paper": Preset(
-        summary="ALE games, as in the paper: 200M frames, one million transitions of replay",
+        summary="ALE games, as in the paper: 200M frames, replay buffer of one million transitions",
         source=f"{NATURE}, as IQN uses it",
         settings=ATARI,
         heads={"fractions": FQF_ATARI},
     ),
     "atari-fast": Preset(
-        summary="as atari-paper, with fewer, stratified levels: half the time, no more variance",
+        summary="as atari-paper with fewer, stratified samples of τ: half the time, no more variance",
         source=f"{NATURE}, as IQN uses it",
         settings=ATARI,
         heads={
@@ -192,15 +200,15 @@ PRESETS: dict[str, Preset] = {
                 "online_samples": 24,
                 "target_samples": 24,
                 "policy_samples": 8,
-                "tau": "stratified",
-                # The loss sums over N, so the gradient is 24/64 of the paper's, and so is epsilon.
+                "tau_sampling": "stratified",
+                # The loss sums over N, so the gradient is 24/64 of the paper's; ε is scaled likewise.
                 "adam_epsilon": 0.01 / 32 * 24 / 64,
             },
         },
         like="atari-paper",
     ),
     "atari-sticky": Preset(
-        summary="as atari-paper, with sticky actions and without no-ops and the signal of a lost life",
+        summary="as atari-paper with sticky actions, and without no-ops and terminal life loss",
         source=f"{NATURE}, as IQN uses it, with Machado et al. 2018, arXiv 1709.06009",
         settings={**ALE, "sticky": 0.25},
         heads={"fractions": FQF_ATARI},
@@ -217,9 +225,9 @@ PRESETS: dict[str, Preset] = {
             "target_samples": 8,
             "policy_samples": 8,
             "learning_rate": 1e-3,
-            "target_every": 1_000,
-            "learn_start": 2_000,
-            "replay_capacity": 100_000,
+            "target_update_interval": 1_000,
+            "learning_starts": 2_000,
+            "buffer_size": 100_000,
             "epsilon_steps": 25_000,
             "evaluation_epsilon": 0.0,
             "evaluation_every": 10_000,
@@ -229,33 +237,33 @@ PRESETS: dict[str, Preset] = {
         heads={"quantiles": {"quantiles": 32}, "fractions": {"quantiles": 16}},
     ),
     "worlds": Preset(
-        summary="worlds whose return law is known: targets that make the learned law the exact one",
+        summary="worlds with known return distributions: settings that make the learned ones accurate",
         source="ours",
         settings={
             "steps": 80_000,
-            "envs": 8,
+            "num_envs": 8,
             "mlp_sizes": (64,),
             "head_size": 64,
             "embedding_size": 32,
             "online_samples": 32,
             "target_samples": 16,
-            "tau": "stratified",
-            "kappa": 0.1,  # 1 would smooth the law; with 0 what is sure takes long to settle
+            "tau_sampling": "stratified",
+            "kappa": 0.1,  # 1 smooths the distribution; with 0 deterministic returns converge slowly
             "learning_rate": 2e-3,
             "adam_epsilon": 1e-8,
-            "target_every": 160,
-            "learn_start": 1_000,
-            "replay_capacity": 80_000,  # all of it: chances are learned from how often a thing was seen
-            "epsilon_end": 0.5,  # every state goes on being seen
+            "target_update_interval": 160,
+            "learning_starts": 1_000,
+            "buffer_size": 80_000,  # the whole run, so that outcomes occur in their true proportions
+            "epsilon_end": 0.5,  # keeps visiting every state
             "epsilon_steps": 20_000,
             "evaluation_epsilon": 0.0,
-            "evaluation_every": 80_000,  # at its end alone: the law of the best weights has settled
+            "evaluation_every": 80_000,  # only at the end, so that the best weights have converged
             "evaluation_episodes": 200,
             "log_every": 4_000,
             "checkpoint_every": 40_000,
         },
         heads={
-            "expected": {"kappa": 100.0},  # else errors are clipped, and what is learned is not the mean
+            "expected": {"kappa": 100.0},  # otherwise large errors are clipped and the mean is biased
             "categorical": {"atoms": 61, "value_min": -20.0, "value_max": 20.0},
             "quantiles": {"quantiles": 32},
             "fractions": {"quantiles": 24},
@@ -274,10 +282,10 @@ PRESETS: dict[str, Preset] = {
             "learning_rate": 1e-3,
             "adam_epsilon": 1e-8,
             "batch_size": 64,
-            "update_every": 2,
-            "target_every": 500,
-            "learn_start": 1_000,
-            "replay_capacity": 50_000,
+            "train_frequency": 2,
+            "target_update_interval": 500,
+            "learning_starts": 1_000,
+            "buffer_size": 50_000,
             "epsilon_steps": 10_000,
             "evaluation_epsilon": 0.0,
             "evaluation_every": 5_000,
@@ -294,26 +302,26 @@ PRESETS: dict[str, Preset] = {
 
 
 def compose(preset: str, changes: Changes, base: str = "") -> Settings:
-    """The effective settings: defaults, then preset, then agent, then the user's own changes.
+    """Return the effective settings: defaults, changed by preset, agent and user in this order.
 
-    A TOML file lies over the preset `base` and over its agent, so that it need only name what it
-    changes. Where the user names another agent than the file's, that agent is itself, whole.
+    A TOML file is applied on top of the preset `base` and of its agent, so it needs to list only what it
+    changes. If the user chooses another agent than the file's, the file does not change that agent.
     """
     merged = {k: v for _, values in _layers(preset, changes, base) for k, v in values.items()}
     settings = Settings().with_changes(merged)
     for name in changes:
-        if not settings.counts(name):
+        if not settings.is_active(name):
             part = ABOUT[name].only[0]
             value = getattr(settings, part)
             value = ("yes" if value else "no") if isinstance(value, bool) else value
             raise QuantailError(
-                f"{name} has no effect here: it counts {only_with(name)}, and {part} is {value}."
+                f"{name} has no effect here: it is used {only_with(name)}, and {part} is {value}."
             )
     return settings
 
 
 def sources(preset: str, changes: Changes, base: str = "") -> dict[str, str]:
-    """Where each setting that differs from its default comes from."""
+    """Return the source of each setting that differs from its default."""
     settings, plain = compose(preset, changes, base), Settings()
     recipe = AGENTS[settings.agent]
     named = {
@@ -325,7 +333,7 @@ def sources(preset: str, changes: Changes, base: str = "") -> dict[str, str]:
 
 
 def parts_of(settings: Settings) -> list[str]:
-    """Where settings are another agent than the one they name: the parts that differ, in words."""
+    """Describe the parts in which settings differ from the agent that they name."""
     recipe = AGENTS[settings.agent]
     usual = Settings().with_changes(recipe.parts)
     differing = []
@@ -339,7 +347,7 @@ def parts_of(settings: Settings) -> list[str]:
 
 
 def _layers(preset: str, changes: Changes, base: str) -> list[tuple[str, Changes]]:
-    """What changes the defaults, in the order in which it does, each with its source."""
+    """Return the changes to the defaults in the order in which they apply, each with its source."""
     is_file = preset not in PRESETS
     under = base if is_file else preset
     file = dict(preset_settings(preset)) if is_file else {}
@@ -350,9 +358,9 @@ def _layers(preset: str, changes: Changes, base: str) -> list[tuple[str, Changes
             known = ", ".join(AGENTS)
             raise QuantailError(f"unknown agent {name!r}: it takes {known}.{did_you_mean(name, AGENTS)}")
     if agent != of_file:
-        # Another agent than the file's: what either of them decides is not the file's to say.
-        decided = {"agent", "n_step", *PARTS, *_decided(of_file, under), *_decided(agent, under)}
-        file = {name: value for name, value in file.items() if name not in decided}
+        # The user chose another agent than the file: ignore the file's settings that agents define.
+        defined = {"agent", "n_step", *PARTS, *_defined_by(of_file, under), *_defined_by(agent, under)}
+        file = {name: value for name, value in file.items() if name not in defined}
     recipe = AGENTS[agent]
     above = {**recipe.parts, **file, **changes}
     needs = [NEEDS[part] for part in NEEDS if coerce(part, above.get(part, False))]
@@ -362,29 +370,29 @@ def _layers(preset: str, changes: Changes, base: str) -> list[tuple[str, Changes
         for_head = about.heads.get(str(above["head"]), {})
         published = about.heads.get("fractions") is FQF_ATARI and above["head"] == "fractions"
         of_preset = [(about.source, about.settings), (FQF if published else OURS, for_head)]
-    elsewhere = {"replay": "prioritized"} if above.get("engine") == "ray" else {}
+    for_ray = {"replay": "prioritized"} if above.get("engine") == "ray" else {}
     layers = [
         *of_preset,
         *needs,
         (recipe.paper, {"agent": agent, **recipe.parts}),
-        (APEX, elsewhere),
+        (APEX, for_ray),
         (recipe.paper if _like(under) == "atari-paper" else OURS, recipe.on.get(_like(under), {})),
         (preset, file),
         ("you", changes),
     ]
-    # β of prioritized replay reaches 1 at the end of the run as it begins. The number is written into
-    # the run, so that β stays there when the run is lengthened.
+    # β of prioritized replay reaches 1 after the steps that the run starts with. The number is saved
+    # with the run, so that β stays at 1 when the run is extended.
     steps = next((v["steps"] for _, v in reversed(layers) if "steps" in v), Settings.steps)
     return [(PRIORITIZED, {"importance_steps": coerce("steps", steps)}), *layers]
 
 
 def _like(preset: str) -> str:
-    """The preset whose settings for an agent count with this one."""
+    """Return the preset whose agent-specific settings apply to this one."""
     return PRESETS[preset].like or preset if preset else ""
 
 
-def _decided(agent: str, preset: str) -> set[str]:
-    """The settings that an agent decides."""
+def _defined_by(agent: str, preset: str) -> set[str]:
+    """Return the names of the settings that an agent defines."""
     recipe = AGENTS[agent]
     heads = PRESETS[preset].heads if preset else {}
     needed = [name for part in NEEDS if recipe.parts.get(part) for name in NEEDS[part][1]]
@@ -397,7 +405,7 @@ def _decided(agent: str, preset: str) -> set[str]:
 
 
 def preset_settings(preset: str) -> Changes:
-    """What a preset, by name or as a TOML file, changes."""
+    """Return the settings that a preset changes, given its name or the path of a TOML file."""
     if preset in PRESETS:
         return PRESETS[preset].settings
     if preset.endswith(".toml"):

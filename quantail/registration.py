@@ -1,7 +1,7 @@
-"""Quantail's own environments, by the ids under which Gymnasium makes them.
+"""Register Quantail's own environments with Gymnasium.
 
-Gymnasium 1.x does not look for plugins, so importing `quantail` registers them. Only names are told
-here: the worlds themselves are imported when one is made.
+Gymnasium 1.x does not search for plugins, so importing `quantail` registers them. Only their names are
+registered here; the worlds themselves are imported when one is made.
 """
 
 import gymnasium as gym
@@ -10,12 +10,12 @@ NAMES = ("RiskyBandit", "WindyCliff", "Chain", "Stopping")
 
 
 def world_id(name: str) -> str:
-    """What Gymnasium calls a world."""
+    """Return the Gymnasium id of a world."""
     return f"Quantail/{name}-v0"
 
 
 def register() -> None:
-    """Make the worlds' ids known to Gymnasium."""
+    """Register the ids of the worlds with Gymnasium."""
     for name in NAMES:
         if world_id(name) not in gym.registry:
             gym.register(world_id(name), entry_point=f"quantail.envs.worlds.games:{name}")

@@ -1,8 +1,8 @@
-"""Names of code, written `module:name`, and the modules that a file may name.
+"""Names of code such as `module:name`, and the modules that a file may import.
 
-A run, a preset and a study are data: reading one must not run code that the file chooses. A module that
-a file names is imported only if the user names it too: with `--trust` or `trust=`, or because an
-environment or a risk measure that the user gives is in it.
+Runs, presets and studies are data: reading one must not execute code that the file chooses. A module
+that a file names is imported only if the user trusts it: with `--trust` or `trust=`, or because the user
+names an environment or a risk measure in that module.
 """
 
 import importlib
@@ -20,13 +20,13 @@ Trust = str | Iterable[str]  # names of modules
 
 @dataclass(frozen=True)
 class Origin:
-    """The file that names code, and the modules that the user trusts."""
+    """A file that may name code, and the modules that the user trusts."""
 
     file: str
     trusted: frozenset[str]
 
     def allows(self, module: str) -> bool:
-        """Return whether the module, or a package that it is part of, is trusted."""
+        """Return whether the module, or a package that contains it, is trusted."""
         parts = module.split(".")
         return any(".".join(parts[:count]) in self.trusted for count in range(1, len(parts) + 1))
 
@@ -49,14 +49,14 @@ class Origin:
 def origin_of(file: str | Path, trust: Trust, *named: object) -> Origin:
     """Return the origin of names in a file.
 
-    `trust` are the modules that the user trusts, and `named` what else the user gave: the module of any
-    text such as `module:name` in it is trusted too.
+    `trust` lists the modules that the user trusts. `named` are other arguments of the user: the module
+    of any string such as `module:name` among them is trusted too.
     """
     return Origin(str(file), trusted_modules(trust) | modules_of(named))
 
 
 def trusted_modules(trust: Trust) -> frozenset[str]:
-    """Return the modules that the user trusts; what cannot be a module's name is refused."""
+    """Return the modules that the user trusts; raise an error if a name cannot be a module."""
     names = frozenset([trust] if isinstance(trust, str) else trust)
     for name in names:
         if not isinstance(name, str) or not _is_module(name):
@@ -65,31 +65,31 @@ def trusted_modules(trust: Trust) -> frozenset[str]:
 
 
 def modules_of(names: Iterable[object]) -> frozenset[str]:
-    """Return the modules of all texts that are `module:name`."""
+    """Return the modules of all strings of the form `module:name`."""
     return frozenset(module_of(name) for name in names if isinstance(name, str)) - {""}
 
 
 def module_of(name: str) -> str:
-    """Return the module of `module:name`; nothing for `CartPole-v1`, `cvar:0.1` and `ray://host:1`."""
+    """Return the module of `module:name`, or "" for `CartPole-v1`, `cvar:0.1` and `ray://host:1`."""
     module, _, rest = name.strip().partition(":")
-    named = rest and not rest.startswith("/") and ":" not in rest and not _is_number(rest)
-    return module if named and _is_module(module) else ""
+    is_name = rest and not rest.startswith("/") and ":" not in rest and not _is_number(rest)
+    return module if is_name and _is_module(module) else ""
 
 
 def trust_flags(modules: Iterable[str]) -> str:
-    """Return the flags that a command needs to trust these modules, with a space before each."""
+    """Return the --trust flags for these modules, with a space before each."""
     return "".join(f" --trust {module}" for module in sorted(modules))
 
 
 def import_named(module: str, origin: Origin | None) -> ModuleType:
-    """Import a module: one that the user named (`origin` None), or one that a file names and may."""
+    """Import a module that the user named (`origin` is None), or a trusted one that a file names."""
     if origin is not None:
         origin.require(module)
     return importlib.import_module(module)
 
 
 def add_working_folder() -> None:
-    """Let modules be found in the working folder, behind all that is installed."""
+    """Append the working folder to the search path, after all installed modules."""
     folder = os.getcwd()
     if folder not in sys.path:
         sys.path.append(folder)

@@ -194,7 +194,7 @@ class Norm(RiskMeasure):
     def distort(self, tau: Tensor) -> Tensor:
         if self.eta == 1:
             return tau
-        # The law is symmetric about ½: solve the lower half, mirror the upper one.
+        # The distribution is symmetric about ½: solve the lower half, mirror the upper one.
         upper = tau > 0.5
         lower = _bates_quantile(torch.where(upper, 1 - tau, tau).double(), int(self.eta))
         return torch.where(upper, 1 - lower, lower).to(tau.dtype)
@@ -273,7 +273,7 @@ def parse_risk(risk: str | RiskMeasure | TauMap, origin: Origin | None = None) -
     return measure(float(parameter))  # type: ignore[call-arg]
 
 
-def eased(measure: RiskMeasure, share: float) -> RiskMeasure:
+def annealed(measure: RiskMeasure, share: float) -> RiskMeasure:
     """The measure with η so far on its straight way from neutral to its own value; 1 is there."""
     start = measure.neutral_eta
     if start is None or share >= 1:

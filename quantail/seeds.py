@@ -1,4 +1,4 @@
-"""One seed grows a tree of generators, each with a name."""
+"""Named, independent random generators that are all derived from one seed."""
 
 import zlib
 from typing import Any
@@ -17,22 +17,22 @@ GENERATORS = (
 
 
 def generator(seed: int, name: str) -> np.random.Generator:
-    """The generator of this name, independent of all others of the same seed."""
+    """Return the generator with this name, which is independent of all others of the same seed."""
     return np.random.default_rng(_sequence(seed, name))
 
 
 def derived_seed(seed: int, name: str) -> int:
-    """A seed for something that takes a number."""
+    """Return an integer seed derived from the seed and a name."""
     return int(_sequence(seed, name).generate_state(1)[0])
 
 
 def state_of(generators: dict[str, np.random.Generator]) -> dict[str, Any]:
-    """The generators' states, ready for JSON."""
+    """Return the states of the generators, ready for JSON."""
     return {name: dict(one.bit_generator.state) for name, one in generators.items()}
 
 
 def restore(generators: dict[str, np.random.Generator], states: dict[str, Any]) -> None:
-    """Put all generators back."""
+    """Restore the states of the generators."""
     if states.keys() != generators.keys():
         raise ValueError(f"its generators are {', '.join(states)}")
     for name, state in states.items():

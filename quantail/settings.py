@@ -1,6 +1,6 @@
-"""Every setting of a run, in one place: its meaning, its unit and where its value comes from.
+"""All settings of a run, with their meaning, unit, range and the source of their default.
 
-The defaults are the paper's; a preset (see `recipes.py`) differs from them only in what it names.
+The defaults are those of the IQN paper. A preset (see `recipes.py`) lists only what it changes.
 """
 
 import dataclasses
@@ -27,7 +27,7 @@ OURS = "ours"
 
 @dataclass(frozen=True)
 class About:
-    """What a user is told of a setting, and what it may be."""
+    """The documentation and the allowed values of a setting."""
 
     group: str
     help: str
@@ -36,7 +36,7 @@ class About:
     choices: tuple[str, ...] = ()
     least: float = -math.inf
     most: float = math.inf
-    only: tuple[str, ...] = ()  # another setting, and the values of it with which this one counts
+    only: tuple[str, ...] = ()  # another setting, and those of its values with which this one is active
 
 
 def _setting(default: Any, group: str, help: str, **about: Any) -> Any:
@@ -45,126 +45,126 @@ def _setting(default: Any, group: str, help: str, **about: Any) -> Any:
 
 @dataclass(frozen=True)
 class Settings:
-    """A run's settings. A *step* is one decision of the agent; a *frame* is one of the emulator's."""
+    """The settings of a run. A *step* is one action of the agent; a *frame* is one of the emulator."""
 
     # fmt: off
-    agent: str = _setting("iqn", "run", "which agent (see `quantail agents`)")
-    risk: str = _setting("neutral", "run", "risk measure of behaviour, target and evaluation (see `quantail risks`)", source=PAPER)
-    steps: int = _setting(50_000_000, "run", "length of the run, over all environments", unit="steps", source=PAPER, least=1)
-    seed: int = _setting(0, "run", "the one seed from which every generator grows", least=0)
-    envs: int = _setting(1, "run", "copies of the environment, stepped with one forward pass", least=1)
-    engine: str = _setting("local", "run", "who plays: this process, or actors on Ray, with weights a little old (not repeatable bit for bit)", choices=("local", "ray"))
-    actors: int = _setting(4, "run", "processes that play, each with `envs` copies of the environment", source=OURS, least=1, only=("engine", "ray"))
-    device: str = _setting("auto", "run", "where networks live; auto is cuda or mps where there is one", choices=("auto", "cpu", "cuda", "mps"))
-    threads: int = _setting(0, "run", "threads of the CPU for tensors; 0 leaves torch's choice", least=0)
+    agent: str = _setting("iqn", "run", "agent to train (see `quantail agents`)")
+    risk: str = _setting("neutral", "run", "risk measure for acting, targets and evaluation (see `quantail risks`)", source=PAPER)
+    steps: int = _setting(50_000_000, "run", "total number of environment steps, over all environments", unit="steps", source=PAPER, least=1)
+    seed: int = _setting(0, "run", "random seed, from which all random generators are derived", least=0)
+    num_envs: int = _setting(1, "run", "number of parallel environments, which share one forward pass", least=1)
+    engine: str = _setting("local", "run", "where transitions are collected: in this process, or by actors on Ray with slightly outdated weights (not reproducible bit for bit)", choices=("local", "ray"))
+    actors: int = _setting(4, "run", "number of actor processes, each with `num_envs` environments", source=OURS, least=1, only=("engine", "ray"))
+    device: str = _setting("auto", "run", "torch device of the networks; auto uses cuda or mps if available", choices=("auto", "cpu", "cuda", "mps"))
+    threads: int = _setting(0, "run", "number of CPU threads for torch; 0 keeps torch's default", least=0)
 
-    precision: str = _setting("float32", "run", "numbers in the matrix products of an update: tf32 or bfloat16 on GPUs that have them (slow on most CPUs); targets and losses stay float32", choices=("float32", "tf32", "bfloat16"))
-    compile: bool = _setting(False, "run", "let torch.compile fuse an update; on a CPU it loses at Atari's size (see docs/performance.md)")
+    precision: str = _setting("float32", "run", "precision of matrix products in an update; tf32 and bfloat16 need a GPU that supports them (slow on most CPUs); targets and losses stay float32", choices=("float32", "tf32", "bfloat16"))
+    compile: bool = _setting(False, "run", "compile the update with torch.compile; slower for Atari on a CPU (see docs/performance.md)")
 
-    behaviour_risk: str = _setting("", "risk", "measure of the actions taken in training; the run's `risk` if empty")
-    target_risk: str = _setting("", "risk", "measure that chooses a* of the target; the run's `risk` if empty")
-    evaluation_risk: str = _setting("", "risk", "measure of evaluation, and of the trained agent; the run's `risk` if empty")
-    risk_steps: int = _setting(0, "risk", "η of behaviour and target goes from where the measure is neutral to its own value, after learn_start; 0 is at once", unit="steps", least=0)
+    behaviour_risk: str = _setting("", "risk", "risk measure for acting during training; `risk` if empty")
+    target_risk: str = _setting("", "risk", "risk measure that selects the greedy action a* of the target; `risk` if empty")
+    evaluation_risk: str = _setting("", "risk", "risk measure for evaluation and for the trained agent; `risk` if empty")
+    risk_anneal_steps: int = _setting(0, "risk", "linearly anneal η of behaviour_risk and target_risk from neutral to its final value over this many steps after learning_starts; 0 disables annealing", unit="steps", least=0)
 
-    stack: int = _setting(1, "environment", "newest observations that the agent sees together", unit="observations", least=1)
-    max_episode_steps: int = _setting(0, "environment", "truncate episodes after so many; 0 keeps the environment's own limit", unit="steps", least=0)
-    clip_rewards: float = _setting(0.0, "environment", "bound on rewards for learning only, scores stay raw; 0 is off", least=0)
-    action_repeat: int = _setting(1, "environment", "ALE: frames for which an action is held", unit="frames", least=1)
-    no_ops: int = _setting(0, "environment", "ALE: most no-op actions at the start of a game, drawn uniformly", unit="frames", least=0)
-    sticky: float = _setting(0.0, "environment", "ALE: chance at each frame that the last action stays", source="Machado et al. 2018", least=0, most=1)
-    resize: str = _setting("bilinear", "environment", "ALE: how a screen is shrunk to 84×84; area is that of Dopamine and of the original DQN", source="DQN Zoo, Quan and Ostrovski 2020", choices=("bilinear", "area"))
-    life_loss_ends: bool = _setting(False, "environment", "ALE: a lost life ends the bootstrap, never the game")
+    stack: int = _setting(1, "environment", "number of most recent observations that are stacked", unit="observations", least=1)
+    max_episode_steps: int = _setting(0, "environment", "truncate episodes after this many steps; 0 keeps the environment's own limit", unit="steps", least=0)
+    clip_rewards: float = _setting(0.0, "environment", "clip rewards to [−c, c] for learning; reported returns are not clipped; 0 disables clipping", least=0)
+    action_repeat: int = _setting(1, "environment", "ALE: number of frames for which each action is repeated (frame skip)", unit="frames", least=1)
+    no_ops: int = _setting(0, "environment", "ALE: maximum number of no-op actions at the start of an episode, sampled uniformly", unit="frames", least=0)
+    sticky: float = _setting(0.0, "environment", "ALE: sticky actions, the probability at each frame that the previous action is repeated", source="Machado et al. 2018", least=0, most=1)
+    resize: str = _setting("bilinear", "environment", "ALE: interpolation for resizing the screen to 84×84; Dopamine and the original DQN use area", source="DQN Zoo, Quan and Ostrovski 2020", choices=("bilinear", "area"))
+    life_loss_ends: bool = _setting(False, "environment", "ALE: treat the loss of a life as terminal for learning; the episode continues")
 
-    head: str = _setting("implicit", "network", "how the law of the return is represented", choices=("expected", "categorical", "quantiles", "implicit", "fractions"))
-    dueling: bool = _setting(False, "network", "separate streams for the state's value and the actions' advantages", source="Wang et al. 2016")
-    noisy: bool = _setting(False, "network", "learned noise on the head's weights, in place of ε", source=NOISY)
-    noisy_sigma: float = _setting(0.5, "network", "σ₀, noise at the start", source=NOISY, least=0.0001, only=("noisy", "True"))
-    atoms: int = _setting(51, "network", "atoms of the categorical law", source=C51, least=2, only=("head", "categorical"))
-    value_min: float = _setting(-10.0, "network", "least return that the categorical law can hold", source=C51, only=("head", "categorical"))
-    value_max: float = _setting(10.0, "network", "largest return that the categorical law can hold", source=C51, only=("head", "categorical"))
-    quantiles: int = _setting(200, "network", "fixed quantiles, or learned fractions", source=QR, least=1, only=("head", "quantiles", "fractions"))
-    torso: str = _setting("auto", "network", "ψ; auto follows the observation", choices=("auto", "nature", "minatar", "mlp"))
-    mlp_sizes: tuple[int, ...] = _setting((128,), "network", "layers of the mlp torso", unit="units", least=1)
-    head_size: int = _setting(512, "network", "hidden layer of f", unit="units", source=NATURE, least=1)
-    embedding: str = _setting("cosine", "network", "φ, the embedding of τ", source=PAPER, choices=("cosine", "mlp", "linear"), only=("head", "implicit", "fractions"))
-    embedding_size: int = _setting(64, "network", "cosines, or hidden units of the mlp embedding", source=PAPER, least=1, only=("head", "implicit", "fractions"))
-    embedding_activation: str = _setting("relu", "network", "what follows φ", source=PAPER, choices=("relu", "sigmoid"), only=("head", "implicit", "fractions"))
-    merge: str = _setting("multiply", "network", "how ψ and φ meet: ψφ, [ψ, φ] or ψ(1 + φ)", source=PAPER, choices=("multiply", "concatenate", "residual"), only=("head", "implicit", "fractions"))
+    head: str = _setting("implicit", "network", "representation of the return distribution", choices=("expected", "categorical", "quantiles", "implicit", "fractions"))
+    dueling: bool = _setting(False, "network", "dueling network: separate streams for the state value and the advantages", source="Wang et al. 2016")
+    noisy: bool = _setting(False, "network", "noisy layers in the head for exploration, instead of ε-greedy", source=NOISY)
+    noisy_sigma: float = _setting(0.5, "network", "σ₀, initial noise of noisy layers", source=NOISY, least=0.0001, only=("noisy", "True"))
+    atoms: int = _setting(51, "network", "number of atoms of the categorical distribution", source=C51, least=2, only=("head", "categorical"))
+    value_min: float = _setting(-10.0, "network", "lowest atom of the categorical distribution (v_min)", source=C51, only=("head", "categorical"))
+    value_max: float = _setting(10.0, "network", "highest atom of the categorical distribution (v_max)", source=C51, only=("head", "categorical"))
+    quantiles: int = _setting(200, "network", "number of fixed quantiles (QR-DQN) or of learned quantile fractions (FQF)", source=QR, least=1, only=("head", "quantiles", "fractions"))
+    torso: str = _setting("auto", "network", "torso ψ; auto chooses it by the shape of observations", choices=("auto", "nature", "minatar", "mlp"))
+    mlp_sizes: tuple[int, ...] = _setting((128,), "network", "sizes of the hidden layers of the mlp torso", unit="units", least=1)
+    head_size: int = _setting(512, "network", "size of the hidden layer of the head f", unit="units", source=NATURE, least=1)
+    embedding: str = _setting("cosine", "network", "φ, the embedding of the quantile fraction τ", source=PAPER, choices=("cosine", "mlp", "linear"), only=("head", "implicit", "fractions"))
+    embedding_size: int = _setting(64, "network", "number of cosines, or of hidden units of the mlp embedding", source=PAPER, least=1, only=("head", "implicit", "fractions"))
+    embedding_activation: str = _setting("relu", "network", "activation function after φ", source=PAPER, choices=("relu", "sigmoid"), only=("head", "implicit", "fractions"))
+    merge: str = _setting("multiply", "network", "how ψ and φ are combined: ψφ, [ψ, φ] or ψ(1 + φ)", source=PAPER, choices=("multiply", "concatenate", "residual"), only=("head", "implicit", "fractions"))
 
-    online_samples: int = _setting(64, "learning", "N, levels τ of the prediction", source=PAPER, least=1, only=("head", "implicit"))
-    target_samples: int = _setting(64, "learning", "N′, levels τ′ of the target", source=PAPER, least=1, only=("head", "implicit"))
-    policy_samples: int = _setting(32, "learning", "K, levels that choose an action", source=PAPER, least=1, only=("head", "implicit"))
-    tau: str = _setting("independent", "learning", "how levels are drawn: each by itself, one from each interval of 1/N, in pairs τ and 1 − τ, or the same for a whole batch", source=PAPER, choices=("independent", "stratified", "antithetic", "shared"), only=("head", "implicit"))
-    kappa: float = _setting(1.0, "learning", "κ, where the Huber loss turns linear; 0 is the plain loss of a quantile", source=QR, least=0, only=("head", "expected", "quantiles", "implicit", "fractions"))
-    discount: float = _setting(0.99, "learning", "γ, a step's discount", source=NATURE, least=0, most=1)
-    n_step: int = _setting(1, "learning", "rewards summed before the bootstrap", unit="steps", source=PAPER, least=1)
-    double: bool = _setting(False, "learning", "the online network chooses the target's action", source="van Hasselt et al. 2016")
-    munchausen: bool = _setting(False, "learning", "add the clipped log-policy to the reward, and a soft next value", source=MUNCHAUSEN)
-    munchausen_alpha: float = _setting(0.9, "learning", "α, share of the log-policy", source=MUNCHAUSEN, least=0, most=1, only=("munchausen", "True"))
-    munchausen_temperature: float = _setting(0.03, "learning", "τ, temperature of the policy", source=MUNCHAUSEN, least=1e-6, only=("munchausen", "True"))
-    munchausen_clip: float = _setting(-1.0, "learning", "l₀, least value of τ log π", source=MUNCHAUSEN, most=0, only=("munchausen", "True"))
-    batch_size: int = _setting(32, "learning", "transitions of an update", source=NATURE, least=1)
-    optimizer: str = _setting("adam", "learning", "adam, or DQN's centered RMSProp with decay 0.95", source=QR, choices=("adam", "rmsprop"))
-    learning_rate: float = _setting(5e-5, "learning", "the optimizer's rate", source=QR, least=0)
-    adam_epsilon: float = _setting(0.01 / 32, "learning", "Adam's epsilon", source=QR, least=1e-10, only=("optimizer", "adam"))
-    rmsprop_epsilon: float = _setting(0.01 / 32**2, "learning", "RMSProp's epsilon, inside the root", source=NATURE, least=1e-12, only=("optimizer", "rmsprop"))
-    fraction_rate: float = _setting(2.5e-9, "learning", "rate of FQF's fraction network", source=FQF, least=0, only=("head", "fractions"))
-    gradient_clip: float = _setting(0.0, "learning", "largest norm of the gradient; 0 is off", source=PAPER, least=0)
-    update_every: int = _setting(4, "learning", "from one update to the next", unit="steps", source=NATURE, least=1)
-    target_every: int = _setting(10_000, "learning", "from one copy into the target network to the next", unit="steps", source=NATURE, least=1)
-    learn_start: int = _setting(50_000, "learning", "before the first update", unit="steps", source=NATURE, least=1)
+    online_samples: int = _setting(64, "learning", "N, number of sampled quantile fractions τ of the prediction", source=PAPER, least=1, only=("head", "implicit"))
+    target_samples: int = _setting(64, "learning", "N′, number of sampled quantile fractions τ′ of the target", source=PAPER, least=1, only=("head", "implicit"))
+    policy_samples: int = _setting(32, "learning", "K, number of sampled quantile fractions for choosing an action", source=PAPER, least=1, only=("head", "implicit"))
+    tau_sampling: str = _setting("independent", "learning", "how quantile fractions τ are sampled: independently, one from each interval of length 1/N, in pairs τ and 1 − τ, or shared by the whole batch", source=PAPER, choices=("independent", "stratified", "antithetic", "shared"), only=("head", "implicit"))
+    kappa: float = _setting(1.0, "learning", "κ, threshold at which the quantile Huber loss becomes linear; 0 gives the plain quantile loss", source=QR, least=0, only=("head", "expected", "quantiles", "implicit", "fractions"))
+    discount: float = _setting(0.99, "learning", "γ, discount factor per step", source=NATURE, least=0, most=1)
+    n_step: int = _setting(1, "learning", "n of the n-step return: number of rewards before bootstrapping", unit="steps", source=PAPER, least=1)
+    double: bool = _setting(False, "learning", "double Q-learning: the online network selects the action of the target", source="van Hasselt et al. 2016")
+    munchausen: bool = _setting(False, "learning", "Munchausen RL: add the clipped log-policy to the reward and use a soft value of the next state", source=MUNCHAUSEN)
+    munchausen_alpha: float = _setting(0.9, "learning", "α, weight of the log-policy", source=MUNCHAUSEN, least=0, most=1, only=("munchausen", "True"))
+    munchausen_temperature: float = _setting(0.03, "learning", "τ, temperature of the softmax policy", source=MUNCHAUSEN, least=1e-6, only=("munchausen", "True"))
+    munchausen_clip: float = _setting(-1.0, "learning", "l₀, lower bound of τ log π", source=MUNCHAUSEN, most=0, only=("munchausen", "True"))
+    batch_size: int = _setting(32, "learning", "number of transitions per update", source=NATURE, least=1)
+    optimizer: str = _setting("adam", "learning", "Adam, or the centered RMSProp of DQN with decay 0.95", source=QR, choices=("adam", "rmsprop"))
+    learning_rate: float = _setting(5e-5, "learning", "learning rate of the optimizer", source=QR, least=0)
+    adam_epsilon: float = _setting(0.01 / 32, "learning", "ε of Adam", source=QR, least=1e-10, only=("optimizer", "adam"))
+    rmsprop_epsilon: float = _setting(0.01 / 32**2, "learning", "ε of RMSProp, inside the square root", source=NATURE, least=1e-12, only=("optimizer", "rmsprop"))
+    fraction_rate: float = _setting(2.5e-9, "learning", "learning rate of FQF's fraction proposal network", source=FQF, least=0, only=("head", "fractions"))
+    gradient_clip: float = _setting(0.0, "learning", "maximum norm of the gradient; 0 disables clipping", source=PAPER, least=0)
+    train_frequency: int = _setting(4, "learning", "number of steps between two updates", unit="steps", source=NATURE, least=1)
+    target_update_interval: int = _setting(10_000, "learning", "number of steps between two updates of the target network", unit="steps", source=NATURE, least=1)
+    learning_starts: int = _setting(50_000, "learning", "number of steps to collect before the first update", unit="steps", source=NATURE, least=1)
 
-    replay: str = _setting("uniform", "replay", "how transitions are drawn", choices=("uniform", "prioritized"))
-    priority_exponent: float = _setting(0.6, "replay", "α, how much priorities count; 0 is uniform", source=PRIORITIZED, least=0, most=1, only=("replay", "prioritized"))
-    importance_start: float = _setting(0.4, "replay", "β at the start, how much of the bias is corrected", source=PRIORITIZED, least=0, most=1, only=("replay", "prioritized"))
-    importance_steps: int = _setting(50_000_000, "replay", "until β is 1; unless given, the steps with which the run begins", unit="steps", source=PRIORITIZED, least=0, only=("replay", "prioritized"))
-    replay_capacity: int = _setting(1_000_000, "replay", "places for transitions, over all environments", unit="steps", source=NATURE, least=16)
+    replay: str = _setting("uniform", "replay", "how transitions are sampled from the replay buffer", choices=("uniform", "prioritized"))
+    priority_exponent: float = _setting(0.6, "replay", "α, exponent of the priorities; 0 is uniform sampling", source=PRIORITIZED, least=0, most=1, only=("replay", "prioritized"))
+    importance_start: float = _setting(0.4, "replay", "initial β, exponent of the importance weights; 1 corrects the sampling bias fully", source=PRIORITIZED, least=0, most=1, only=("replay", "prioritized"))
+    importance_steps: int = _setting(50_000_000, "replay", "number of steps over which β increases to 1; by default the length of the run when it starts", unit="steps", source=PRIORITIZED, least=0, only=("replay", "prioritized"))
+    buffer_size: int = _setting(1_000_000, "replay", "capacity of the replay buffer, over all environments", unit="steps", source=NATURE, least=16)
 
-    epsilon_start: float = _setting(1.0, "acting", "chance of a random action at the start", source=NATURE, least=0, most=1, only=("engine", "local"))
-    epsilon_end: float = _setting(0.01, "acting", "chance of a random action in the end", source=QR, least=0, most=1, only=("engine", "local"))
-    epsilon_steps: int = _setting(1_000_000, "acting", "from start to end, after learn_start", unit="steps", source=QR, least=0, only=("engine", "local"))
-    actor_epsilon: float = _setting(0.4, "acting", "ε of the actor that explores most, once learning has begun", source=APEX, least=0, most=1, only=("engine", "ray"))
-    actor_epsilon_power: float = _setting(7.0, "acting", "α, how much less the others explore: ε^(1 + α i/(actors − 1))", source=APEX, least=0, only=("engine", "ray"))
-    evaluation_epsilon: float = _setting(0.001, "acting", "chance of a random action in evaluation", source=QR, least=0, most=1)
+    epsilon_start: float = _setting(1.0, "acting", "initial probability of a random action", source=NATURE, least=0, most=1, only=("engine", "local"))
+    epsilon_end: float = _setting(0.01, "acting", "final probability of a random action", source=QR, least=0, most=1, only=("engine", "local"))
+    epsilon_steps: int = _setting(1_000_000, "acting", "number of steps over which ε decreases from epsilon_start to epsilon_end, after learning_starts", unit="steps", source=QR, least=0, only=("engine", "local"))
+    actor_epsilon: float = _setting(0.4, "acting", "ε of the actor that explores most, once learning has started", source=APEX, least=0, most=1, only=("engine", "ray"))
+    actor_epsilon_power: float = _setting(7.0, "acting", "α, how much less the other actors explore: actor i uses ε^(1 + α i/(actors − 1))", source=APEX, least=0, only=("engine", "ray"))
+    evaluation_epsilon: float = _setting(0.001, "acting", "probability of a random action during evaluation", source=QR, least=0, most=1)
 
-    evaluation_every: int = _setting(250_000, "evaluation", "from one evaluation to the next", unit="steps", source=PAPER, least=1)
-    evaluation_episodes: int = _setting(30, "evaluation", "episodes of an evaluation, where evaluation_steps is 0", unit="episodes", least=1)
-    evaluation_steps: int = _setting(0, "evaluation", "whole episodes within so many; 0 counts episodes instead", unit="steps", least=0)
+    evaluation_every: int = _setting(250_000, "evaluation", "number of steps between two evaluations", unit="steps", source=PAPER, least=1)
+    evaluation_episodes: int = _setting(30, "evaluation", "number of episodes per evaluation, if evaluation_steps is 0", unit="episodes", least=1)
+    evaluation_steps: int = _setting(0, "evaluation", "evaluate on as many whole episodes as fit in this many steps; 0 uses evaluation_episodes instead", unit="steps", least=0)
 
-    log_every: int = _setting(10_000, "files", "from one row of metrics.csv to the next", unit="steps", least=1)
-    checkpoint_every: int = _setting(50_000, "files", "from one checkpoint to the next", unit="steps", least=1)
-    tensorboard: bool = _setting(False, "files", "write TensorBoard events too")
-    wandb: str = _setting("", "files", "project of Weights & Biases to write to, too; none if empty")
+    log_every: int = _setting(10_000, "files", "number of steps between two rows of metrics.csv", unit="steps", least=1)
+    checkpoint_every: int = _setting(50_000, "files", "number of steps between two checkpoints", unit="steps", least=1)
+    tensorboard: bool = _setting(False, "files", "also write TensorBoard event files")
+    wandb: str = _setting("", "files", "also log to this Weights & Biases project; disabled if empty")
     # fmt: on
 
     def __post_init__(self) -> None:
         for name, about in ABOUT.items():
             _check(name, about, getattr(self, name))
-        if self.learn_start > self.steps:
+        if self.learning_starts > self.steps:
             raise QuantailError(
                 f"steps {self.steps:,} end before learning begins: "
-                f"raise steps or lower learn_start, which is {self.learn_start:,}."
+                f"raise steps or lower learning_starts, which is {self.learning_starts:,}."
             )
-        if self.learn_start <= self.n_step * self.lanes:
+        if self.learning_starts <= self.n_step * self.total_envs:
             raise QuantailError(
-                f"learn_start {self.learn_start} comes before the first n-step return is known: "
-                f"with n_step {self.n_step} and {self.lanes} environments it takes more than "
-                f"{self.n_step * self.lanes}."
+                f"learning_starts {self.learning_starts} comes before the first n-step return is complete: "
+                f"with n_step {self.n_step} and {self.total_envs} environments it must be more than "
+                f"{self.n_step * self.total_envs}."
             )
-        if self.replay_capacity // self.lanes < self.stack + self.n_step + 1:
+        if self.buffer_size // self.total_envs < self.stack + self.n_step + 1:
             raise QuantailError(
-                f"replay_capacity {self.replay_capacity} leaves {self.replay_capacity // self.lanes} "
-                f"places for each of {self.lanes} environments: "
+                f"buffer_size {self.buffer_size} leaves {self.buffer_size // self.total_envs} "
+                f"steps for each of {self.total_envs} environments: "
                 f"stack and n_step need at least {self.stack + self.n_step + 1}."
             )
         if self.head == "categorical" and self.value_min >= self.value_max:
             raise QuantailError(
                 f"value_min {self.value_min:g} is not below value_max {self.value_max:g}: "
-                "the atoms of the law lie between them."
+                "the atoms of the distribution lie between them."
             )
         if self.head == "expected" and self.kappa == 0:
             raise QuantailError(
-                "kappa 0 would learn the median: with head expected it takes more than 0."
+                "kappa 0 would learn the median: with head expected it must be more than 0."
             )
         if self.head == "fractions" and self.quantiles < 2:
             raise QuantailError(
@@ -173,36 +173,36 @@ class Settings:
         if self.munchausen and (self.double or self.n_step > 1):
             raise QuantailError(
                 f"munchausen takes double no and n_step 1, not double {'yes' if self.double else 'no'} "
-                f"and n_step {self.n_step}: its target averages over all actions, so none is chosen, "
+                f"and n_step {self.n_step}: its target averages over all actions, so none is selected, "
                 "and each reward needs the log-policy of its own state."
             )
 
-    def counts(self, name: str) -> bool:
-        """Whether a setting has any effect beside the others."""
+    def is_active(self, name: str) -> bool:
+        """Return whether a setting has an effect, given the other settings."""
         only = ABOUT[name].only
         return not only or str(getattr(self, only[0])) in only[1:]
 
     @property
-    def lanes(self) -> int:
-        """Environments in all."""
-        return self.envs * (self.actors if self.engine == "ray" else 1)
+    def total_envs(self) -> int:
+        """The number of environments over all actors."""
+        return self.num_envs * (self.actors if self.engine == "ray" else 1)
 
     def risks(self) -> tuple[str, ...]:
-        """Every measure that the settings name."""
+        """Return the texts of all settings that name a risk measure."""
         return tuple(getattr(self, name) for name in RISKS)
 
     def played_risk(self) -> str:
-        """The measure of evaluation and of the trained agent."""
+        """Return the risk measure of evaluation and of the trained agent."""
         return self.evaluation_risk or self.risk
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON or TOML."""
+        """Return plain values, ready for JSON or TOML."""
         values = dataclasses.asdict(self)
         values["mlp_sizes"] = list(self.mlp_sizes)
         return values
 
     def with_changes(self, changes: Mapping[str, Any]) -> "Settings":
-        """These settings with some of them changed; unknown names and wrong types are refused."""
+        """Return a copy with some settings changed; raise an error for unknown names and wrong types."""
         return dataclasses.replace(self, **{k: coerce(k, v) for k, v in changes.items()})
 
 
@@ -212,7 +212,7 @@ DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Settin
 
 
 def coerce(name: str, value: Any) -> Any:
-    """A value from Python, JSON, TOML or a flag as the setting's own type."""
+    """Convert a value from Python, JSON, TOML or a flag to the type of the setting."""
     if name not in DEFAULTS:
         raise QuantailError(f"unknown setting {name!r}.{did_you_mean(name, DEFAULTS)}")
     kind = type(DEFAULTS[name])
@@ -288,7 +288,7 @@ def _check(name: str, about: About, value: Any) -> None:
 
 
 def only_with(name: str) -> str:
-    """With what a setting counts, in words; empty where it always does."""
+    """Describe when a setting is active, such as "only with head implicit"; "" if it always is."""
     part, *values = ABOUT[name].only or ("",)
     if not part:
         return ""
@@ -296,16 +296,16 @@ def only_with(name: str) -> str:
 
 
 def unit_and_source(name: str, sources: Mapping[str, str]) -> str:
-    """What stands behind a value: its unit, and where it comes from."""
+    """Return the unit of a setting and the source of its value."""
     about = ABOUT[name]
     return "; ".join(part for part in (about.unit, sources.get(name, about.source)) if part)
 
 
 def to_toml(settings: Settings, title: str, sources: Mapping[str, str]) -> str:
-    """The settings that count as a commented TOML file that `--preset FILE` reads back."""
+    """Return the active settings as a commented TOML file, which `--preset FILE` reads back."""
     lines, group = [f"# {title}"], ""
     for name, about in ABOUT.items():
-        if not settings.counts(name):
+        if not settings.is_active(name):
             continue
         if about.group != group:
             group = about.group
@@ -327,7 +327,7 @@ def _toml_value(value: Any) -> str:
 
 
 def read_toml(path: Path) -> dict[str, Any]:
-    """The settings that a TOML file names."""
+    """Read the settings from a TOML file."""
     try:
         values = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -341,7 +341,7 @@ def read_toml(path: Path) -> dict[str, Any]:
 
 
 def shown(value: Any) -> str:
-    """A setting's value as a person reads it."""
+    """Format the value of a setting for display."""
     if isinstance(value, bool):
         return "yes" if value else "no"
     if isinstance(value, tuple):

@@ -1,9 +1,9 @@
-"""Shared by all tests."""
+"""Fixtures shared by all tests."""
 
 import os
 
-# Some virtual machines report AMX and do not allow it: a bfloat16 product would end the process. oneDNN
-# reads this once, so it stands before torch is imported.
+# Some virtual machines report AMX but do not allow it, so a bfloat16 product would kill the process.
+# oneDNN reads this variable once, so it must be set before torch is imported.
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 import pytest
@@ -15,7 +15,7 @@ from tests.helpers.runs import QUICK, quick
 
 @pytest.fixture(autouse=True)
 def _threads():
-    """Leave the number of threads as it was: a run sets its own."""
+    """Restore the number of threads, which a run changes."""
     before = torch.get_num_threads()
     yield
     torch.set_num_threads(before)
@@ -23,7 +23,7 @@ def _threads():
 
 @pytest.fixture(scope="session")
 def cartpoles(tmp_path_factory):
-    """Tiny runs: two seeds of IQN and one of DQN on CartPole."""
+    """Train tiny runs: two seeds of IQN and one of DQN on CartPole."""
     folder = tmp_path_factory.mktemp("runs")
     for agent, seed in (("iqn", 0), ("iqn", 1), ("dqn", 0)):
         settings = quick(agent) | {"seed": seed}
@@ -33,7 +33,7 @@ def cartpoles(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def breakout(tmp_path_factory):
-    """A tiny run of IQN on ALE Breakout."""
+    """Train a tiny run of IQN on ALE Breakout."""
     path = tmp_path_factory.mktemp("ale") / "breakout"
     quantail.train("ALE/Breakout-v5", out=path, steps=200, **QUICK["ALE/Breakout-v5"])
     return path

@@ -1,4 +1,4 @@
-"""The tool that compares what two versions learn."""
+"""The tool tools/bits.py, which compares what two versions learn."""
 
 import importlib.util
 import shutil
@@ -35,7 +35,7 @@ def last(run):
 
 def test_equal_runs_have_no_differences_and_the_same_fingerprint(bits, twins):
     a, b = twins
-    (b / "timing.csv").write_text("steps\n")  # the clock does not count
+    (b / "timing.csv").write_text("steps\n")  # timing is not compared
     assert list(bits.differences(a, b)) == []
     assert bits.fingerprint(a) == bits.fingerprint(b)
 
@@ -85,10 +85,10 @@ def test_renamed_tensors_and_columns_are_equal_under_their_new_names(bits, twins
     monkeypatch.setitem(bits.RENAMED_TENSORS, "torso.", "psi.")
     monkeypatch.setitem(bits.RENAMED_COLUMNS, "recent_return", "mean_return")
     assert list(bits.differences(a, b)) == []
-    assert bits.fingerprint(b) == before  # names do not count
+    assert bits.fingerprint(b) == before  # names are not part of the fingerprint
 
 
-def test_a_flag_goes_by_the_name_that_the_version_knows(bits, monkeypatch):
+def test_a_flag_is_passed_by_the_name_that_the_version_knows(bits, monkeypatch):
     monkeypatch.setitem(bits.RENAMED_FLAGS, "learn-start", "learning-starts")
     old, new = "  --learn-start N  before", "  --learning-starts N  before"
     for word in ("--learn-start=5", "--learning-starts=5"):

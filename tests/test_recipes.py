@@ -6,7 +6,7 @@ from quantail.recipes import AGENTS, PRESETS, compose, parts_of, sources
 from quantail.settings import Settings, to_toml
 
 PARTS = ("head", "dueling", "noisy", "double", "munchausen", "n_step", "replay")
-# The agents of the papers: head, dueling, noisy, double, Munchausen, n, replay.
+# The parts of the agents in their papers, in the order of PARTS.
 TABLE = {
     "dqn": ("expected", False, False, False, False, 1, "uniform"),
     "double-dqn": ("expected", False, False, True, False, 1, "uniform"),
@@ -23,7 +23,7 @@ TABLE = {
 }
 
 
-def test_each_agent_has_the_parts_of_its_paper_and_there_is_no_other():
+def test_each_agent_has_the_parts_of_its_paper_and_there_are_no_other_agents():
     assert list(AGENTS) == list(TABLE)
     for name, expected in TABLE.items():
         settings = compose("atari-paper", {"agent": name})
@@ -38,9 +38,13 @@ def test_the_published_atari_settings():
 
     rmsprop = ("optimizer", "learning_rate", "rmsprop_epsilon")
     assert of("dqn", *rmsprop) == ("rmsprop", 2.5e-4, 0.01 / 32**2)
-    assert of("dqn", "epsilon_end", "evaluation_epsilon", "target_every") == (0.1, 0.05, 10_000)
+    assert of("dqn", "epsilon_end", "evaluation_epsilon", "target_update_interval") == (
+        0.1,
+        0.05,
+        10_000,
+    )
     assert of("double-dqn", *rmsprop) == ("rmsprop", 2.5e-4, 0.01 / 32**2)
-    double = ("epsilon_end", "evaluation_epsilon", "target_every")
+    double = ("epsilon_end", "evaluation_epsilon", "target_update_interval")
     for agent in ("double-dqn", "dueling-dqn", "prioritized-dqn", "prioritized-dueling-dqn"):
         assert of(agent, *double) == (0.01, 0.001, 30_000)
     for agent in ("prioritized-dqn", "prioritized-dueling-dqn"):
@@ -52,7 +56,11 @@ def test_the_published_atari_settings():
     assert of("c51", "atoms", "value_min", "value_max") == (51, -10.0, 10.0)
     assert of("qr-dqn", *adam, "quantiles", "kappa") == ("adam", 5e-5, 0.01 / 32, 200, 1.0)
     assert of("rainbow", *adam) == ("adam", 6.25e-5, 1.5e-4)
-    assert of("rainbow", "learn_start", "target_every", "gradient_clip") == (20_000, 8_000, 10.0)
+    assert of("rainbow", "learning_starts", "target_update_interval", "gradient_clip") == (
+        20_000,
+        8_000,
+        10.0,
+    )
     assert of("rainbow", "priority_exponent", "noisy_sigma", "atoms") == (0.5, 0.5, 51)
     assert of("rainbow", "epsilon_start", "epsilon_end") == (0.0, 0.0)
     assert of("iqn", *adam) == ("adam", 5e-5, 0.01 / 32)
@@ -81,13 +89,13 @@ def test_a_part_can_be_changed_in_a_file_without_leaving_the_agent(tmp_path):
         True,
         21,
     )
-    assert settings.epsilon_start == 1.0  # no noise, so it explores by chance
+    assert settings.epsilon_start == 1.0  # without noise it explores with ε-greedy
 
 
 @pytest.mark.parametrize("preset", PRESETS)
 @pytest.mark.parametrize("other", AGENTS)
 @pytest.mark.parametrize("agent", ["dqn", "iqn", "rainbow", "m-iqn", "fqf"])
-def test_another_agent_than_the_files_is_that_agent_whole(agent, other, preset, tmp_path):
+def test_a_file_does_not_change_an_agent_other_than_its_own(agent, other, preset, tmp_path):
     file = tmp_path / "own.toml"
     written = compose(preset, {"agent": agent, "head_size": 77})
     file.write_text(to_toml(written, "mine", {}), encoding="utf-8")
@@ -106,21 +114,21 @@ def test_naming_the_files_own_agent_changes_nothing(tmp_path):
         assert compose(str(file), {"agent": "rainbow"}, base=preset) == settings
 
 
-def test_a_file_that_names_no_agent_lies_over_the_one_that_is_given(tmp_path):
+def test_a_file_that_names_no_agent_applies_to_the_given_one(tmp_path):
     file = tmp_path / "own.toml"
     file.write_text("n_step = 5\n", encoding="utf-8")
     settings = compose(str(file), {"agent": "rainbow"}, base="minatar")
     assert (settings.n_step, settings.double) == (5, True)
 
 
-def test_what_a_head_needs_on_a_preset_comes_with_the_head_whatever_the_agents_name():
+def test_a_presets_settings_for_a_head_apply_whichever_agent_has_that_head():
     mine = compose("small", {"agent": "iqn", "head": "categorical"})
     assert (mine.atoms, mine.value_max) == (101, 100.0)
     assert compose("small", {"agent": "m-iqn", "head": "fractions"}).quantiles == 16
     assert compose("atari-paper", {"head": "fractions"}).quantiles == 32
 
 
-def test_parts_compose_by_a_flag_each_and_what_runs_is_told():
+def test_each_part_can_be_changed_by_a_flag_and_differences_from_the_agent_are_described():
     changes = {"agent": "iqn", "n_step": 3, "double": True, "replay": "prioritized"}
     settings = compose("minatar", changes)
     assert parts_of(settings) == ["with double", "with prioritized replay"]
@@ -128,13 +136,13 @@ def test_parts_compose_by_a_flag_each_and_what_runs_is_told():
     assert parts_of(compose("minatar", {"head": "categorical"})) == ["with categorical head"]
 
 
-def test_noise_takes_the_place_of_epsilon_unless_the_user_wants_both():
+def test_noise_replaces_epsilon_unless_the_user_wants_both():
     assert compose("minatar", {"noisy": True}).epsilon_start == 0
     assert compose("minatar", {"noisy": True, "epsilon_start": 0.3}).epsilon_start == 0.3
     assert compose("minatar", {"agent": "rainbow", "noisy": False}).epsilon_start == 1.0
 
 
-def test_munchausen_takes_one_step_where_only_the_preset_wanted_more():
+def test_munchausen_overrides_the_n_step_of_a_preset():
     assert compose("small", {"agent": "iqn"}).n_step > 1
     assert compose("small", {"munchausen": True}).n_step == 1
     assert compose("small", {"agent": "m-iqn"}).n_step == 1
@@ -155,21 +163,21 @@ def test_munchausen_takes_one_step_where_only_the_preset_wanted_more():
         ({"agent": "dqnn"}, "Did you mean 'dqn'"),
         (
             {"atoms": 21},
-            "atoms has no effect here: it counts only with head categorical",
+            "atoms has no effect here: it is used only with head categorical",
         ),
         ({"agent": "dqn", "online_samples": 4}, "only with head implicit, and head is expected"),
         ({"agent": "c51", "kappa": 0.5}, "kappa has no effect here"),
         ({"priority_exponent": 0.3}, "only with replay prioritized, and replay is uniform"),
         (
             {"noisy_sigma": 0.3},
-            "no effect here: it counts only with noisy, and noisy is no",
+            "no effect here: it is used only with noisy, and noisy is no",
         ),
         ({"munchausen_clip": 1.0, "munchausen": True}, "munchausen_clip takes a number of at most 0"),
         ({"rmsprop_epsilon": 0.1}, "only with optimizer rmsprop, and optimizer is adam"),
     ],
     ids=str,
 )
-def test_what_makes_no_sense_is_refused_with_the_reason(changes, says):
+def test_contradictory_settings_are_refused_with_the_reason(changes, says):
     with pytest.raises(QuantailError, match=says):
         compose("minatar", changes)
 
@@ -185,17 +193,17 @@ def test_every_value_that_is_not_a_default_has_a_source():
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_the_fast_preset_differs_from_the_papers_in_the_levels_alone(agent):
+def test_the_fast_preset_differs_from_the_papers_only_in_the_samples_of_tau(agent):
     paper, fast = (vars(compose(preset, {"agent": agent})) for preset in ("atari-paper", "atari-fast"))
-    levels = {"online_samples", "target_samples", "policy_samples", "tau", "adam_epsilon"}
+    sampling = {"online_samples", "target_samples", "policy_samples", "tau_sampling", "adam_epsilon"}
     changed = {name for name in paper if paper[name] != fast[name]}
-    assert changed == (levels if AGENTS[agent].parts["head"] == "implicit" else set())
-    # The gradient of a loss that sums over N scales with N: so does epsilon, so that Adam moves alike.
+    assert changed == (sampling if AGENTS[agent].parts["head"] == "implicit" else set())
+    # The loss sums over N, so its gradient scales with N; ε scales too, so that Adam's steps are equal.
     scale = fast["online_samples"] / paper["online_samples"]
     assert fast["adam_epsilon"] / paper["adam_epsilon"] == pytest.approx(scale)
 
 
-def test_the_sticky_preset_is_the_paper_s_but_for_its_environment_and_is_evaluated_under_sticky():
+def test_the_sticky_preset_differs_from_the_papers_only_in_its_environment_and_protocol():
     paper, sticky = (compose(preset, {}) for preset in ("atari-paper", "atari-sticky"))
     differ = {name for name in vars(paper) if getattr(paper, name) != getattr(sticky, name)}
     assert differ == {"sticky", "no_ops", "life_loss_ends"}

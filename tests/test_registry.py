@@ -22,7 +22,7 @@ from quantail.registry import Origin, import_named, module_of, origin_of, trust_
         ("my_risks:", ""),
     ],
 )
-def test_the_module_of_a_name_is_what_stands_before_the_colon(name, module):
+def test_the_module_of_a_name_is_the_part_before_the_colon(name, module):
     assert module_of(name) == module
 
 
@@ -40,7 +40,7 @@ def test_the_module_of_a_name_is_what_stands_before_the_colon(name, module):
         ("a.bc", False),
     ],
 )
-def test_a_trusted_name_is_the_module_or_a_package_around_it(module, allowed):
+def test_a_module_is_allowed_if_it_or_a_package_that_contains_it_is_trusted(module, allowed):
     origin = Origin("run.json", frozenset({"my_envs", "a.b"}))
     assert origin.allows(module) == allowed
     if not allowed:
@@ -48,7 +48,7 @@ def test_a_trusted_name_is_the_module_or_a_package_around_it(module, allowed):
             import_named(module, origin)
 
 
-def test_the_refusal_names_the_file_the_module_and_the_flag():
+def test_the_error_for_an_untrusted_module_names_the_file_the_module_and_the_flag():
     with pytest.raises(QuantailError) as refused:
         import_named("my_envs", origin_of("runs/x/run.json", ()))
     assert str(refused.value) == (
@@ -58,7 +58,7 @@ def test_the_refusal_names_the_file_the_module_and_the_flag():
 
 
 @pytest.mark.parametrize("module", ["", ".os", "os\x1b[2J", "a b", "../x"])
-def test_what_cannot_be_a_module_is_never_imported_whatever_is_trusted(module):
+def test_an_invalid_module_name_is_never_imported_whatever_is_trusted(module):
     with pytest.raises(QuantailError, match="cannot be the name of a module"):
         import_named(module, Origin("run.json", frozenset({"os", module})))
 
@@ -69,12 +69,12 @@ def test_trust_takes_names_of_modules(trust):
         trusted_modules(trust)
 
 
-def test_trust_is_one_module_or_several_and_becomes_flags_again():
+def test_trust_is_one_module_or_several_and_can_be_written_as_flags():
     assert trusted_modules("my_envs") == {"my_envs"}
     assert trust_flags(trusted_modules(["b", "a.c"])) == " --trust a.c --trust b"
     assert trust_flags(()) == ""
 
 
-def test_what_the_user_names_is_trusted_by_its_module():
+def test_the_modules_of_names_that_the_user_gives_are_trusted():
     origin = origin_of("run.json", ["a"], "b:Env-v0", None, print, "cvar:0.1")
     assert origin.trusted == {"a", "b"}

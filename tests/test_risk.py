@@ -14,7 +14,7 @@ EXAMPLES = [Neutral(), CPW(0.71), CPW(5.0), Wang(-0.75), Wang(1.5), Pow(-2), Pow
 
 
 def value(quantile, risk, points=100_000):
-    """Q_β of the law with this quantile function, by midpoints in float64."""
+    """Q_β of the distribution with this quantile function, by midpoints in float64."""
     return float(quantile(risk(midpoints(points, torch.float64))).mean())
 
 

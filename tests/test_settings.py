@@ -12,8 +12,8 @@ def test_the_defaults_are_the_papers():
     assert (s.online_samples, s.target_samples, s.policy_samples) == (64, 64, 32)
     assert (s.embedding, s.embedding_size, s.merge, s.kappa) == ("cosine", 64, "multiply", 1.0)
     assert (s.learning_rate, s.adam_epsilon, s.gradient_clip) == (5e-5, 0.01 / 32, 0.0)
-    assert (s.batch_size, s.update_every, s.target_every) == (32, 4, 10_000)
-    assert (s.learn_start, s.replay_capacity, s.discount) == (50_000, 1_000_000, 0.99)
+    assert (s.batch_size, s.train_frequency, s.target_update_interval) == (32, 4, 10_000)
+    assert (s.learning_starts, s.buffer_size, s.discount) == (50_000, 1_000_000, 0.99)
     assert (s.epsilon_start, s.epsilon_end, s.epsilon_steps) == (1.0, 0.01, 1_000_000)
 
 
@@ -27,14 +27,14 @@ def test_the_atari_preset_is_the_papers_protocol():
     assert s.evaluation_steps * s.action_repeat == 500_000
 
 
-def test_a_preset_names_only_what_it_changes():
+def test_a_preset_lists_only_what_it_changes():
     plain = Settings()
     for name, preset in PRESETS.items():
         same = [key for key, value in preset.settings.items() if getattr(plain, key) == value]
         assert not same, f"{name} repeats the default of {same}"
 
 
-def test_the_users_changes_win_over_agent_and_preset():
+def test_the_users_changes_override_agent_and_preset():
     assert compose("minatar", {"learning_rate": 1.0}).learning_rate == 1.0
 
 
@@ -63,7 +63,7 @@ def test_settings_survive_json():
         ("kappa", 0, 0.0),
     ],
 )
-def test_values_from_flags_and_files_take_the_settings_type(name, text, value):
+def test_values_from_flags_and_files_are_converted_to_the_settings_type(name, text, value):
     assert coerce(name, text) == value
     assert type(coerce(name, text)) is type(value)
 
@@ -75,7 +75,7 @@ def test_values_from_flags_and_files_take_the_settings_type(name, text, value):
         ("steps", 0, "steps takes a whole number of at least 1"),
         ("steps", "inf", "steps takes a whole number"),
         ("steps", 10, "steps 10 end before learning begins"),
-        ("learn_start", 10, "learn_start 10 comes before the first n-step return"),
+        ("learning_starts", 10, "learning_starts 10 comes before the first n-step return"),
         ("steps", 1.5, "steps takes a whole number"),
         ("discount", 1.2, "discount takes a number from 0 to 1"),
         ("discount", float("nan"), "discount takes a number from 0 to 1"),
@@ -86,22 +86,22 @@ def test_values_from_flags_and_files_take_the_settings_type(name, text, value):
         ("online_samples", 0, "online_samples takes a whole number of at least 1"),
     ],
 )
-def test_a_wrong_setting_is_named_with_what_it_takes(name, value, says):
+def test_the_error_for_a_wrong_setting_says_what_the_setting_takes(name, value, says):
     with pytest.raises(QuantailError, match=says):
         compose("small", {name: value})
 
 
-def test_sample_sizes_of_one_and_no_huber_threshold_are_allowed():
+def test_sample_sizes_of_one_and_a_huber_threshold_of_zero_are_allowed():
     one = {"online_samples": 1, "target_samples": 1, "policy_samples": 1, "kappa": 0}
     assert compose("small", one).online_samples == 1
 
 
-def test_a_ring_too_short_for_its_stacks_is_refused():
-    with pytest.raises(QuantailError, match="replay_capacity 16"):
-        compose("atari-paper", {"replay_capacity": 16, "envs": 8})
+def test_a_buffer_too_small_for_the_frame_stacks_is_refused():
+    with pytest.raises(QuantailError, match="buffer_size 16"):
+        compose("atari-paper", {"buffer_size": 16, "num_envs": 8})
 
 
-def test_every_setting_is_explained():
+def test_every_setting_has_a_help_text_and_a_source():
     assert set(ABOUT) == {field.name for field in dataclasses.fields(Settings)}
     assert all(about.help and about.source for about in ABOUT.values())
 

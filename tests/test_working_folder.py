@@ -1,4 +1,4 @@
-"""The working folder never takes the place of an installed module."""
+"""Files in the working folder never shadow installed modules."""
 
 import os
 import subprocess
@@ -40,7 +40,7 @@ def test_a_file_with_the_name_of_an_installed_module_changes_no_command(words, f
 def test_the_working_folder_is_searched_only_where_the_user_names_a_module(folder, cartpoles):
     code = "import os, sys; from quantail.cli.main import run; run(sys.argv[1:])\n"
     code += "print(sys.path.index(os.getcwd()), len(sys.path))"
-    for words, there in [
+    for words, searched in [
         (["worlds", "Chain", "--risk", "cvar:0.1"], False),
         (["scores", "--published"], False),
         (["worlds", "Chain", "--risk", "own_env:none"], True),
@@ -50,9 +50,9 @@ def test_the_working_folder_is_searched_only_where_the_user_names_a_module(folde
     ]:
         asked = [sys.executable, "-P", "-c", code, *words]
         ended = subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False)
-        if there:  # behind everything else
-            at, count = map(int, ended.stdout.split()[-2:])
-            assert at == count - 1
+        if searched:  # after everything else
+            position, count = map(int, ended.stdout.split()[-2:])
+            assert position == count - 1
         else:
             assert "is not in list" in ended.stderr
     assert unmarked(folder) is True
@@ -69,7 +69,7 @@ def test_a_module_in_the_working_folder_is_found_by_its_name(how, folder):
     assert unmarked(folder) is True
 
 
-def test_runs_of_a_study_leave_the_working_folder_behind_what_is_installed(folder):
+def test_runs_of_a_study_search_the_working_folder_after_installed_modules(folder):
     file = study_file(folder, 'games = ["own_env:Own-v0"]\n---\n[grid]\nkappa = [1.0]')
     words = ("study", "grid", file, "--out", "out", "--steps", 100, "--quiet", "--trust", "own_env")
     ended = quantail(*words, cwd=folder)
@@ -80,7 +80,7 @@ def test_runs_of_a_study_leave_the_working_folder_behind_what_is_installed(folde
     assert unmarked(folder) is True
 
 
-def test_the_search_path_of_another_program_is_left_alone(tmp_path):
+def test_the_search_path_of_another_program_is_not_changed(tmp_path):
     (tmp_path / "program").mkdir()
     (tmp_path / "program/__init__.py").write_text("import quantail")
     (tmp_path / "program/__main__.py").write_text("import sys; print(sys.path[0])")

@@ -33,7 +33,14 @@ CACHE = ROOT / "runs" / ".bits"  # what commits learned; a commit never changes
 
 # Renames, old name to new. A flag is passed by the name that the version's own --help lists; tensors
 # and columns of both sides are compared under their new names.
-RENAMED_FLAGS: dict[str, str] = {}
+RENAMED_FLAGS: dict[str, str] = {
+    "learn-start": "learning-starts",
+    "update-every": "train-frequency",
+    "target-every": "target-update-interval",
+    "replay-capacity": "buffer-size",
+    "tau": "tau-sampling",
+    "envs": "num-envs",
+}
 RENAMED_TENSORS: dict[str, str] = {}  # prefixes of tensor names
 RENAMED_COLUMNS: dict[str, str] = {}
 
@@ -41,8 +48,8 @@ COMMON = {
     "steps": 1_000,  # 400 updates on CartPole, 200 on MinAtar and Pong
     "seed": 7,
     "threads": 1,
-    "learn-start": 200,
-    "target-every": 250,
+    "learning-starts": 200,
+    "target-update-interval": 250,
     "epsilon-steps": 400,
     "evaluation-every": 500,
     "evaluation-episodes": 3,
@@ -50,7 +57,7 @@ COMMON = {
     "max-episode-steps": 300,
     "checkpoint-every": 500,
     "log-every": 20,
-    "replay-capacity": 900,  # less than a run's steps, so that the ring wraps
+    "buffer-size": 900,  # less than a run's steps, so that the ring wraps
 }
 LOCAL_EPSILON = ("rainbow", "rainbow-iqn")  # noisy agents: the schedule of ε is theirs
 
@@ -75,7 +82,7 @@ RUNS = [
         Run("CartPole-v1", agent, flags=more)
         for agent, more in {
             "dqn": (),
-            "double-dqn": ("--envs", "3"),
+            "double-dqn": ("--num-envs", "3"),
             "dueling-dqn": (),
             "prioritized-dqn": (),
             "prioritized-dueling-dqn": ("--stack", "2"),
@@ -83,7 +90,7 @@ RUNS = [
             "qr-dqn": ("--risk", "wang:-0.75"),
             "rainbow": ("--risk", "cvar:0.25"),
             "iqn": ("--risk", "cvar:0.25"),
-            "rainbow-iqn": ("--envs", "2"),
+            "rainbow-iqn": ("--num-envs", "2"),
             "m-iqn": ("--risk", "pow:-2"),
             "fqf": ("--risk", "norm:3"),
         }.items()

@@ -1,4 +1,4 @@
-"""What this machine does, each figure beside its bound measured in turn with it."""
+"""Benchmarks of Quantail on this machine. Each one is timed in alternation with a bound."""
 
 from quantail.bench.measure import Row
 from quantail.bench.suite import BENCHES, run_benches

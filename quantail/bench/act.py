@@ -1,4 +1,4 @@
-"""One greedy decision for a batch of environments."""
+"""Benchmark one greedy decision for a batch of environments."""
 
 from collections.abc import Iterator
 from functools import partial
@@ -6,7 +6,7 @@ from functools import partial
 import numpy as np
 import torch
 
-from quantail.acting.actor import Actor
+from quantail.agents.actor import Actor
 from quantail.bench import dense
 from quantail.bench.measure import Row, race
 from quantail.bench.scenes import play
@@ -20,7 +20,7 @@ ENV, STEPS = "ALE/Breakout-v5", 3000
 
 
 def rows(seconds: float) -> Iterator[Row]:
-    """IQN at the paper's size, K = 32, for 1, 8 and 64 environments."""
+    """Yield rows for IQN at the paper's size, K = 32, with 1, 8 and 64 environments."""
     settings = compose("atari-paper", {})
     env = make(ENV, settings)
     observation, actions = specs_of(env)

@@ -1,4 +1,4 @@
-"""Frames a second of a whole run, beside the time of its updates alone."""
+"""Benchmark the frames per second of whole runs, with the time of the updates alone as bound."""
 
 import tempfile
 from collections.abc import Iterator
@@ -11,23 +11,25 @@ from quantail.bench.measure import Row, race
 from quantail.training.train import prepare
 from quantail.training.trainer import Trainer
 
-START = 600  # steps before learning begins
+START = 600  # steps before the first update
 
 
 def rows(seconds: float) -> Iterator[Row]:
-    """Atari at the paper's settings and with fewer levels, with one environment and eight; MinAtar."""
+    """Yield rows for Atari with 64/64/32 and 8/8/32 samples, one and eight environments; and MinAtar."""
     few = {"online_samples": 8, "target_samples": 8}
     for name, changes in (("64/64/32", {}), ("8/8/32", few)):
         for envs in (1, 8):
             count = "1 environment" if envs == 1 else f"{envs} environments"
-            yield _row("ALE/Breakout-v5", f"iqn atari {name}, {count}", seconds, envs=envs, **changes)
+            yield _row(
+                "ALE/Breakout-v5", f"iqn atari {name}, {count}", seconds, num_envs=envs, **changes
+            )
     yield _row("MinAtar/Breakout-v1", "iqn minatar, default run", seconds)
 
 
 def _row(env: str, setting: str, seconds: float, **changes: Any) -> Row:
-    """Steps of a run in the state in which it spends its time: learning, and hardly exploring."""
+    """Time the steps of a run in its typical state: learning, with little exploration."""
     with tempfile.TemporaryDirectory() as folder:
-        chosen = {"learn_start": START, "epsilon_start": 0.01, "epsilon_end": 0.01} | changes
+        chosen = {"learning_starts": START, "epsilon_start": 0.01, "epsilon_end": 0.01} | changes
         trainer = prepare(env, out=Path(folder) / "run", **chosen)
         with closing(trainer):
             row = _race(setting, trainer, seconds)
@@ -36,20 +38,20 @@ def _row(env: str, setting: str, seconds: float, **changes: Any) -> Row:
 
 def _race(setting: str, trainer: Trainer, seconds: float) -> Row:
     s = trainer.settings
-    trainer.gathering.start()
+    trainer.collector.start()
     while trainer.steps < START:
         trainer.step()
     batch = trainer.replay.sample()
-    every, updates = max(s.update_every, s.envs), max(1, s.envs // s.update_every)
+    every, updates = max(s.train_frequency, s.num_envs), max(1, s.num_envs // s.train_frequency)
 
     def steps() -> None:
-        for _ in range(every // s.envs):
+        for _ in range(every // s.num_envs):
             trainer.step()
 
-    def learning() -> None:
+    def updates_only() -> None:
         for _ in range(updates):
             trainer.learner.update(batch)
 
-    row = race("end-to-end", setting, steps, learning, 2 * seconds, scale=updates)
+    row = race("end-to-end", setting, steps, updates_only, 2 * seconds, scale=updates)
     frames = every / updates * s.action_repeat
     return replace(row, more={"frames_per_second": round(1000 * frames / row.median_ms, 1)})

@@ -1,4 +1,4 @@
-"""One full update on real frames, without the sampling of its batch."""
+"""Benchmark one full update on real frames, without sampling the batch."""
 
 from collections.abc import Iterator
 from typing import Any
@@ -21,29 +21,29 @@ STEPS = 3000
 ATARI = ("ALE/Breakout-v5", "atari-paper", "atari")
 FAST = ("ALE/Breakout-v5", "atari-fast", "atari-fast 24/24/8")
 MINATAR = ("MinAtar/Breakout-v1", "minatar", "minatar")
-LEVELS = ("online_samples", "target_samples", "policy_samples")
+SAMPLES = ("online_samples", "target_samples", "policy_samples")
 
 
 def rows(seconds: float) -> Iterator[Row]:
-    """IQN at the settings that people use, then other agents."""
-    for levels in ((64, 64, 32), (8, 8, 32), (8, 8, 8)):
-        yield _row(*ATARI, "iqn", seconds, levels)
-        yield _row(*ATARI, "iqn", seconds, levels, without_zeros=True)
+    """Yield rows for IQN with common numbers of samples N/N'/K, then for other agents."""
+    for samples in ((64, 64, 32), (8, 8, 32), (8, 8, 8)):
+        yield _row(*ATARI, "iqn", seconds, samples)
+        yield _row(*ATARI, "iqn", seconds, samples, without_zeros=True)
     yield _row(*FAST, "iqn", seconds)
-    for levels in ((32, 32, 32), (8, 8, 8)):
-        yield _row(*MINATAR, "iqn", seconds, levels)
+    for samples in ((32, 32, 32), (8, 8, 8)):
+        yield _row(*MINATAR, "iqn", seconds, samples)
     for agent in ("qr-dqn", "c51", "rainbow", "rainbow-iqn"):
         yield _row(*ATARI, agent, seconds)
 
 
 def build(settings: Settings, env: str, preset: str) -> tuple[Learner, Replay]:
-    """A learner with fresh weights, and a replay of real frames to feed it."""
+    """Return a learner with new weights, and a replay of real frames."""
     scenes = play(env, preset, STEPS)
     network = build_network(settings, scenes.observation, scenes.actions.count)
-    taus, noise, drawing = (np.random.default_rng(seed) for seed in range(3))
+    taus, noise, sampling = (np.random.default_rng(seed) for seed in range(3))
     learner = Learner(network, settings, Neutral(), taus, noise, torch.device("cpu"))
     store = scenes.store(STEPS)
-    sampler = UniformSampler(store, drawing)
+    sampler = UniformSampler(store, sampling)
     replay = Replay(store, sampler, settings.batch_size, settings.n_step, settings.discount)
     return learner, replay
 
@@ -54,13 +54,13 @@ def _row(
     shape: str,
     agent: str,
     seconds: float,
-    levels: tuple[int, ...] = (),
+    samples: tuple[int, ...] = (),
     without_zeros: bool = False,
 ) -> Row:
-    changes: dict[str, Any] = {"agent": agent} | dict(zip(LEVELS, levels, strict=False))
+    changes: dict[str, Any] = {"agent": agent} | dict(zip(SAMPLES, samples, strict=False))
     settings = compose(preset, changes)
     learner, replay = build(settings, env, preset)
-    words = [agent, shape, "/".join(map(str, levels))]
+    words = [agent, shape, "/".join(map(str, samples))]
     if without_zeros:
         words.append("without zeros")
         for network in (learner.online, learner.target):

@@ -1,4 +1,4 @@
-"""Timing two things in turn, because a machine's speed drifts within minutes."""
+"""Time two functions in alternation, because the speed of a machine drifts within minutes."""
 
 import statistics
 import time
@@ -6,13 +6,13 @@ from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
-WARM_UP = 3  # rounds that do not count
-LEAST = 7  # rounds that always do
+WARM_UP = 3  # rounds that are discarded
+LEAST = 7  # minimum number of rounds that count
 
 
 @dataclass(frozen=True)
 class Row:
-    """One measurement. The ratio is the bound's time over ours, so that 1 is the bound itself."""
+    """One measurement. The ratio is the bound's time over ours, so 1 means as fast as the bound."""
 
     bench: str
     setting: str
@@ -38,9 +38,9 @@ def race(
     scale: float = 1.0,
     **more: Any,
 ) -> Row:
-    """Time work and its bound in turn for so long; what is told is a run's time over `scale`.
+    """Time `work` and its bound in alternation for `seconds`; divide the times by `scale`.
 
-    The ratio is the median over rounds of the two times of a round, so that drift does not count.
+    The ratio is the median over rounds of bound time / work time, so drift cancels.
     """
     ours: list[float] = []
     theirs: list[float] = []

@@ -1,4 +1,4 @@
-"""Insert into and sample from a replay of real frames, as large as the paper's."""
+"""Benchmark inserting into and sampling from a replay of real frames, up to the paper's size."""
 
 import ctypes
 import gc
@@ -16,17 +16,17 @@ from quantail.bench.scenes import Scenes, play
 from quantail.replay import PrioritizedSampler, Replay, ReplayStore, UniformSampler
 
 GAMES = ("Breakout", "Pong", "Seaquest", "MsPacman")
-STEPS = 20_000  # of real play a game; a larger replay holds them over and over
+STEPS = 20_000  # of real play per game; a larger replay repeats them
 SIZES = (10_000, 100_000, 1_000_000)
 BATCH, N_STEP, DISCOUNT = 32, 3, 0.99
 
 
 def rows(seconds: float) -> Iterator[Row]:
-    """Growth on one game, then a full replay of each."""
+    """Yield rows for growing replay sizes on one game, then for a full replay of each game."""
     for game in GAMES:
         scenes = play(f"ALE/{game}-v5", "atari-paper", STEPS)
         yield _insert(game, scenes, scenes.store(SIZES[0]), seconds)
-        give_back()
+        release_memory()
         before = resident_bytes()
         store = ReplayStore(scenes.observation, 1, SIZES[-1])
         for size in SIZES:
@@ -39,8 +39,8 @@ def rows(seconds: float) -> Iterator[Row]:
         del store
 
 
-def give_back() -> None:
-    """Hand the memory of what is gone back to the system, so that the next one's can be told."""
+def release_memory() -> None:
+    """Return freed memory to the system, so that the size of the next replay can be measured."""
     gc.collect()
     if sys.platform.startswith("linux"):
         with suppress(OSError, AttributeError):
@@ -48,7 +48,7 @@ def give_back() -> None:
 
 
 def resident_bytes() -> int:
-    """Memory of this process, or 0 where the system does not tell."""
+    """Return the resident memory of this process, or 0 if the system does not report it."""
     try:
         return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
     except OSError:
@@ -65,8 +65,8 @@ def _insert(game: str, scenes: Scenes, store: ReplayStore, seconds: float) -> Ro
         scenes.add(store, begin, begin + count)
 
     def copy() -> None:
-        for place in range(count):
-            into[place] = frames[place]
+        for index in range(count):
+            into[index] = frames[index]
 
     return race("replay", f"{game} insert", add, copy, min(seconds, 2.0), scale=count)
 
@@ -84,13 +84,13 @@ def _sample(game: str, store: ReplayStore, prioritized: bool, seconds: float, us
 
     def sample() -> None:
         replay.sample(0.4)
-        replay.learned(priorities)
+        replay.update_priorities(priorities)
 
     def copy() -> None:
         rows = rng.integers(len(somewhere), size=batch.shape[:2])
         np.take(somewhere, rows, axis=0, out=batch, mode="clip")
 
-    how = "prioritized" if prioritized else "uniform"
+    kind = "prioritized" if prioritized else "uniform"
     more = {"store_mb": round(used / 1e6, 1)} if used else {}
-    setting = f"{game} {how} of {len(store):,}"
+    setting = f"{game} {kind} of {len(store):,}"
     return race("replay", setting, sample, copy, min(seconds, 2.0), **more)

@@ -1,4 +1,4 @@
-"""Real frames to measure with: an environment played at random."""
+"""Real frames for benchmarks, from random play."""
 
 from dataclasses import dataclass
 from functools import cache
@@ -8,17 +8,17 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantail.envs import make, specs_of
-from quantail.observations import ActionSpec, ObservationSpec
 from quantail.recipes import compose
 from quantail.replay import ReplayStore
 from quantail.settings import Settings
+from quantail.spaces import ActionSpec, ObservationSpec
 
-HELD = 0.7  # chance that an action is kept for another step: a player who gets somewhere
+REPEAT = 0.7  # probability that the action is repeated for another step, for more varied play
 
 
 @dataclass(frozen=True)
 class Scenes:
-    """Frames in the order of play, and which of them begin an episode."""
+    """Consecutive transitions, and which of their frames begin an episode."""
 
     observation: ObservationSpec
     actions: ActionSpec
@@ -27,16 +27,16 @@ class Scenes:
     taken: NDArray[np.int64]
     rewards: NDArray[np.float32]
 
-    def store(self, places: int) -> ReplayStore:
-        """A replay with so many places, filled with these frames over and over."""
-        store = ReplayStore(self.observation, 1, places)
-        self.add(store, 0, places)
+    def store(self, capacity: int) -> ReplayStore:
+        """Return a full replay of this capacity, repeating the frames as needed."""
+        store = ReplayStore(self.observation, 1, capacity)
+        self.add(store, 0, capacity)
         return store
 
     def add(self, store: ReplayStore, begin: int, end: int) -> None:
-        """Append the places from begin to end, counted over and over."""
-        for place in range(begin, end):
-            at = place % len(self.frames)
+        """Append the transitions from `begin` to `end`, repeating them as needed."""
+        for index in range(begin, end):
+            at = index % len(self.frames)
             store.add(
                 0,
                 self.frames[at],
@@ -49,7 +49,7 @@ class Scenes:
 
 @cache
 def play(env: str, preset: str, steps: int) -> Scenes:
-    """So many steps of an environment, with random actions that last a few steps."""
+    """Play an environment for a number of steps, with random actions that last a few steps."""
     settings: Settings = compose(preset, {})
     game = make(env, settings)
     observation, actions = specs_of(game)
@@ -61,7 +61,7 @@ def play(env: str, preset: str, steps: int) -> Scenes:
     first[0], action = True, 0
     for step in range(steps):
         frames[step] = seen[-1] if observation.stack > 1 else seen
-        if rng.random() > HELD:
+        if rng.random() > REPEAT:
             action = int(rng.integers(actions.count))
         taken[step] = action
         seen, reward, terminated, truncated, _ = game.step(action + actions.start)

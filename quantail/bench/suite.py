@@ -1,4 +1,4 @@
-"""The benches, and the machine that they ran on."""
+"""The list of benchmarks, and a description of the machine."""
 
 import os
 import platform
@@ -23,7 +23,7 @@ BENCHES: dict[str, Callable[[float], Iterator[Row]]] = {
 
 
 def run_benches(names: Sequence[str], seconds: float, threads: int = 0) -> Iterator[Row]:
-    """Measure these benches, each row for about so many seconds."""
+    """Run the named benchmarks, each row for about `seconds`; 0 threads keeps PyTorch's default."""
     keep_large_blocks()
     if threads:
         torch.set_num_threads(threads)
@@ -32,7 +32,7 @@ def run_benches(names: Sequence[str], seconds: float, threads: int = 0) -> Itera
 
 
 def machine() -> dict[str, Any]:
-    """What the figures depend on."""
+    """Return the hardware and the versions that the times depend on."""
     return {
         "processor": _processor(),
         "cores": os.cpu_count(),

@@ -1,22 +1,22 @@
-"""A decision on the live page: the law of every action, the picture and the message, at the server."""
+"""Benchmark one decision on the live page: return distributions, picture and message, at the server."""
 
 import json
 from collections.abc import Iterator
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.bench.measure import Row, race
 from quantail.envs import make, specs_of
 from quantail.networks import build_network
 from quantail.recipes import compose
 from quantail.risk import CVaR
 from quantail.viewing.live.player import Player
-from quantail.viewing.live.stage import pane_of
+from quantail.viewing.live.session import pane_of
 
 ENVS = {"MinAtar/Breakout-v1": "minatar", "ALE/Breakout-v5": "atari-paper"}
 
 
 def rows(seconds: float) -> Iterator[Row]:
-    """IQN under CVaR(0.1), beside the decision and the environment's step alone."""
+    """Yield rows for IQN under CVaR(0.1); the bound is the decision and the environment step alone."""
     for name, preset in ENVS.items():
         settings = compose(preset, {})
         env = make(name, settings)

@@ -9,15 +9,16 @@ from quantail.settings import ABOUT, Settings, shown
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail agents",
-        description="The agents there are; with one name, its settings and their sources; "
-        "with several, their settings side by side where they differ.",
+        description="List the available agents. With one name, show its settings and their sources. "
+        "With several names, compare the settings in which they differ.",
     )
     parser.add_argument("names", nargs="*", metavar="NAME", help="agents to show or compare")
     parser.add_argument(
         "--preset",
         default="atari-paper",
         metavar="NAME",
-        help=f"as they are with {', '.join(PRESETS)} or a .toml file [atari-paper: as published]",
+        help=f"preset for the settings: {', '.join(PRESETS)} or a .toml file "
+        "[atari-paper, the published settings]",
     )
     arguments = parser.parse(words)
     agents = {
@@ -25,11 +26,11 @@ def run(words: list[str]) -> int:
     }
     if arguments.preset not in PRESETS and agents:
         print(
-            f"{arguments.preset} over the defaults; in training it lies over the preset that fits ENV.\n"
+            f"{arguments.preset} applied to the defaults; training applies it to the preset for ENV.\n"
         )
     if not agents:
         rows = [(name, recipe.summary, recipe.paper) for name, recipe in AGENTS.items()]
-        print_table(("agent", "what it is", "paper"), rows)
+        print_table(("agent", "description", "paper"), rows)
     elif len(agents) == 1:
         _show(next(iter(agents)), arguments.preset)
     else:
@@ -43,7 +44,7 @@ def _show(name: str, preset: str) -> None:
     rows = [
         (setting, shown(getattr(settings, setting)), about.unit, origins.get(setting, about.source))
         for setting, about in ABOUT.items()
-        if about.group in ("network", "learning", "replay", "acting") and settings.counts(setting)
+        if about.group in ("network", "learning", "replay", "acting") and settings.is_active(setting)
     ]
     print_table(("setting", f"with {preset}", "unit", "source"), rows)
 
@@ -52,7 +53,7 @@ def _compare(agents: dict[str, Settings]) -> None:
     rows = []
     for setting in ABOUT:
         cells = [
-            shown(getattr(settings, setting)) if settings.counts(setting) else "–"
+            shown(getattr(settings, setting)) if settings.is_active(setting) else "–"
             for settings in agents.values()
         ]
         if setting != "agent" and len(set(cells)) > 1:

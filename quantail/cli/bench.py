@@ -18,17 +18,20 @@ def run(words: list[str]) -> int:
 
     parser = Parser(
         prog="quantail bench",
-        description="What this machine does, each figure beside its bound, timed in turn with it. The "
-        "ratio is the bound's time over ours: 1 is the bound. Bounds are: for learner and act the dense "
-        "products and convolutions of the network done bare (IQN leaves out features that are zero, so "
-        "it can be faster); for replay the copying of as many bytes; for end-to-end the updates "
-        "alone; for watch the decision and the environment's step without what is shown of them.",
+        description="Benchmark Quantail on this machine. Each benchmark is timed in alternation with a "
+        "bound; the ratio is the bound's time over the measured time, so 1 means as fast as the bound. "
+        "The bounds are: for learner and act, the dense products and convolutions of the network alone "
+        "(IQN skips features that are zero for the whole batch, so it can be faster); for replay, "
+        "copying the same number of bytes; for end-to-end, the updates alone; for watch, the decision "
+        "and the environment step alone.",
     )
-    parser.add_argument("bench", nargs="*", metavar="BENCH", help=f"{', '.join(BENCHES)} [all]")
-    parser.add_argument("--json", metavar="FILE", help="write the rows there too")
-    parser.add_argument("--seconds", default="4", metavar="S", help="how long for a row, about [4]")
     parser.add_argument(
-        "--threads", default="0", metavar="N", help="threads of the CPU [torch's choice]"
+        "bench", nargs="*", metavar="BENCH", help=f"benchmarks to run: {', '.join(BENCHES)} [all]"
+    )
+    parser.add_argument("--json", metavar="FILE", help="also write the rows to this file")
+    parser.add_argument("--seconds", default="4", metavar="S", help="approximate time for each row [4]")
+    parser.add_argument(
+        "--threads", default="0", metavar="N", help="number of CPU threads [0: PyTorch's default]"
     )
     arguments = parser.parse(words)
     for name in arguments.bench:
@@ -45,12 +48,12 @@ def run(words: list[str]) -> int:
     console = Console(soft_wrap=True, highlight=False)
     for row in run_benches(list(dict.fromkeys(arguments.bench)) or list(BENCHES), seconds, threads):
         if not rows:
-            told = machine()
-            count = counted(told["threads"], "thread")
-            console.print(f"{told['processor']}, {count}, torch {told['torch']}")
+            here = machine()
+            count = counted(here["threads"], "thread")
+            console.print(f"{here['processor']}, {count}, torch {here['torch']}")
             console.print(f"{'':{WIDTH}}{'median':>12}{'best':>12}{'bound':>12}{'ratio':>8}")
         rows.append(row)
-        times = "".join(f"{_shown(t):>12}" for t in (row.median_ms, row.best_ms, row.bound_ms))
+        times = "".join(f"{_time_text(t):>12}" for t in (row.median_ms, row.best_ms, row.bound_ms))
         more = ", ".join(f"{key.replace('_', ' ')} {value:g}" for key, value in row.more.items())
         console.print(
             f"{row.bench + ' ' + row.setting:{WIDTH}}{times}{row.ratio:>8.2f}  {more}".rstrip()
@@ -60,7 +63,7 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def _shown(milliseconds: float) -> str:
+def _time_text(milliseconds: float) -> str:
     if milliseconds >= 0.1:
         return f"{milliseconds:.3g} ms"
     return f"{1000 * milliseconds:.3g} µs"

@@ -4,7 +4,7 @@ import os
 from pathlib import Path
 
 from quantail.cli.parser import Parser, add_trust, whole
-from quantail.cli.sheets import print_sheet
+from quantail.cli.tables import print_table
 from quantail.errors import QuantailError
 from quantail.evaluation.calibration import calibrate
 from quantail.files import write_json
@@ -16,22 +16,30 @@ from quantail.viewing.style import save_figure, styled
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail calibrate",
-        description="Is the learned distribution true? Play episodes under the agent's own policy and "
-        "compare the laws that it predicted at every step with the discounted returns that then came: "
-        "coverage of the quantiles, where returns fall in their laws, how far apart they are, the "
-        "tails, the order of the quantiles, and many continuations of single states. A figure is drawn, "
-        "and all figures are kept as JSON.",
+        description="Check the calibration of the learned return distributions. Plays episodes with the "
+        "agent's own policy and compares the predicted distribution at every step with the measured "
+        "discounted return: coverage of the quantiles, probability integral transform, distance, "
+        "tails, quantile crossing, and repeated continuations from single states. Saves a figure as PNG "
+        "and SVG and all numbers as JSON.",
     )
     parser.add_argument("run", metavar="RUN", help="folder of the run")
-    parser.add_argument("--episodes", default="100", metavar="N", help="to play [100]")
-    parser.add_argument("--states", default="4", metavar="N", help="to play on from many times [4]")
-    parser.add_argument("--continuations", default="100", metavar="N", help="of each of them [100]")
-    parser.add_argument("--risk", help="risk measure of the policy, as cvar:0.1 [the run's own]")
     parser.add_argument(
-        "--checkpoint", metavar="last|best|N", default="last", help="which weights [last]"
+        "--episodes", default="100", metavar="N", help="number of episodes to play [100]"
+    )
+    parser.add_argument(
+        "--states", default="4", metavar="N", help="number of states to continue from [4]"
+    )
+    parser.add_argument(
+        "--continuations", default="100", metavar="N", help="continuations of each state [100]"
+    )
+    parser.add_argument("--risk", help="risk measure of the policy, such as cvar:0.1 [the run's own]")
+    parser.add_argument(
+        "--checkpoint", metavar="last|best|N", default="last", help="checkpoint to load [last]"
     )
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episodes [1]")
-    parser.add_argument("--out", metavar="STEM", help="STEM.png, .svg and .json [RUN/calibration]")
+    parser.add_argument(
+        "--out", metavar="STEM", help="write STEM.png, STEM.svg and STEM.json [RUN/calibration]"
+    )
     add_trust(parser)
     arguments = parser.parse(words)
     episodes, states = whole("episodes", arguments.episodes, 2), whole("states", arguments.states, 0)
@@ -39,21 +47,21 @@ def run(words: list[str]) -> int:
     seed = whole("seed", arguments.seed, 0)
     stem = Path(arguments.out or Path(arguments.run) / "calibration")
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk, trust=arguments.trust)
-    require_place(stem)
+    require_writable_stem(stem)
     found = calibrate(agent, episodes=episodes, states=states, continuations=continuations, seed=seed)
-    print_sheet(found.sheet())
-    if found.spots:
-        print_sheet(found.spots_sheet())
+    print_table(found.table())
+    if found.probes:
+        print_table(found.spots_table())
     with styled():
         png, svg = save_figure(calibration_figure(found), stem)
-    kept = png.with_suffix(".json")
-    write_json(kept, found.to_dict() | {"run": arguments.run, "agent": agent.settings.agent})
-    print(f"drawn as {png} and {svg}, figures in {kept}")
+    data = png.with_suffix(".json")
+    write_json(data, found.to_dict() | {"run": arguments.run, "agent": agent.settings.agent})
+    print(f"wrote the figure to {png} and {svg}, and the numbers to {data}")
     return 0
 
 
-def require_place(stem: Path) -> None:
-    """Refuse a place where nothing can be written, before the play rather than after it."""
+def require_writable_stem(stem: Path) -> None:
+    """Raise an error if the output cannot be written, before any episode is played."""
     folder = stem.parent
     if not stem.name or not folder.is_dir() or not os.access(folder, os.W_OK):
-        raise QuantailError(f"out takes STEM in a folder that can be written to, not {stem}.")
+        raise QuantailError(f"out takes a path in a writable folder, without a suffix, not {stem}.")

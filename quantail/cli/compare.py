@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from quantail.cli.parser import Parser
-from quantail.cli.sheets import print_sheet
+from quantail.cli.tables import print_table
 from quantail.viewing.comparison import compare
 from quantail.viewing.style import save_figure, styled
 
@@ -11,9 +11,9 @@ from quantail.viewing.style import save_figure, styled
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail compare",
-        description="Put a run's learning curve beside the published ones of its game, or beside other "
-        "runs of it, at the same counts of frames. The protocol of each source is told below the table: "
-        "where they differ, so may the scores.",
+        description="Compare the learning curve of a run with the published curves of its game, or with "
+        "other runs, at the same numbers of frames. The protocol of each source is listed below the "
+        "table; scores under different protocols are not directly comparable.",
     )
     parser.add_argument("run", metavar="RUN", help="folder of the run")
     parser.add_argument(
@@ -24,10 +24,10 @@ def run(words: list[str]) -> int:
         metavar="published|RUN",
         help="what to compare with [published]",
     )
-    parser.add_argument("--out", metavar="STEM", help="draw the curves as STEM.png and STEM.svg too")
+    parser.add_argument("--out", metavar="STEM", help="also draw the curves to STEM.png and STEM.svg")
     arguments = parser.parse(words)
     comparison = compare(arguments.run, arguments.others)
-    print_sheet(comparison.sheet())
+    print_table(comparison.table())
     if arguments.out:
         with styled():
             paths = save_figure(comparison.figure(), Path(arguments.out))

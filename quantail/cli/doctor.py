@@ -14,7 +14,10 @@ from quantail.cli.parser import Parser
 
 
 def run(words: list[str]) -> int:
-    Parser(prog="quantail doctor", description="Check that all that is needed is here.").parse(words)
+    Parser(
+        prog="quantail doctor",
+        description="Check that everything Quantail needs is installed and works.",
+    ).parse(words)
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     failed = 0
     console = Console()
@@ -46,7 +49,7 @@ def _gymnasium() -> str:
     import gymnasium
 
     gymnasium.make("CartPole-v1").reset(seed=0)
-    return f"{gymnasium.__version__}, CartPole-v1 starts"
+    return f"{gymnasium.__version__}, CartPole-v1 works"
 
 
 def _minatar() -> str:
@@ -54,7 +57,7 @@ def _minatar() -> str:
     from quantail.recipes import compose
 
     make("MinAtar/Breakout-v1", compose("minatar", {})).reset(seed=0)
-    return f"{version('MinAtar')}, Breakout starts"
+    return f"{version('MinAtar')}, Breakout works"
 
 
 def _atari() -> str:
@@ -64,20 +67,20 @@ def _atari() -> str:
     from quantail.recipes import compose
 
     make("ALE/Pong-v5", compose("atari-paper", {})).reset(seed=0)
-    return f"ale-py {version('ale-py')}, {len(roms.get_all_rom_ids())} ROMs, Pong starts"
+    return f"ale-py {version('ale-py')}, {len(roms.get_all_rom_ids())} ROMs, Pong works"
 
 
 def _allocator() -> str:
     from quantail.training.allocator import keep_large_blocks
 
-    told = keep_large_blocks()
-    return "keeps large blocks" if told else "left as it is (glibc on Linux can be told to be faster)"
+    changed = keep_large_blocks()
+    return "set to keep large blocks" if changed else "unchanged (only glibc on Linux can be tuned)"
 
 
 def _memory() -> str:
-    from quantail.observations import ObservationSpec
     from quantail.replay import ReplayStore
     from quantail.replay.memory import available_memory, human_bytes
+    from quantail.spaces import ObservationSpec
 
     free = available_memory()
     frame = ObservationSpec((84, 84), "uint8", "hw", 4)
@@ -90,11 +93,11 @@ def _disk() -> str:
     from quantail.replay.memory import human_bytes
 
     with tempfile.NamedTemporaryFile(dir="."):
-        return f"this folder can be written, {human_bytes(shutil.disk_usage('.').free)} free"
+        return f"this folder is writable, {human_bytes(shutil.disk_usage('.').free)} free"
 
 
 OPTIONAL = {
-    "rliable": ("rliable.library", "stats", "intervals over seeds"),
+    "rliable": ("rliable.library", "stats", "confidence intervals over seeds"),
     "pygame": ("pygame", "play", "quantail play"),
     "wandb": ("wandb", "wandb", "train --wandb"),
     "fastapi": ("quantail.viewing.live.server", "web", "quantail watch"),

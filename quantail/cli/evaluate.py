@@ -4,9 +4,9 @@ import json
 
 from rich.console import Console
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.cli.parser import Parser, add_trust, number, whole
-from quantail.cli.watching import told_on_the_terminal
+from quantail.cli.watching import evaluation_progress
 from quantail.evaluation import Evaluation, evaluate
 from quantail.evaluation.protocols import ABOUT
 from quantail.training.progress import counted
@@ -17,29 +17,37 @@ from quantail.training.train import load
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail eval",
-        description="Play whole episodes with the agent of a run and count the raw score. "
-        "The same seed plays the same episodes. The result, with its protocol, is kept in RUN/results, "
-        "where `quantail scores` and `quantail report` find it. Protocols: "
+        description="Evaluate the agent of a run on whole episodes and print its raw scores. The same "
+        "seed plays the same episodes. The result and its protocol are saved in RUN/results, where "
+        "`quantail scores` and `quantail report` find them. Protocols: "
         + "; ".join(f"{name}, {about}" for name, about in ABOUT.items())
         + ".",
     )
     parser.add_argument("run", metavar="RUN", help="folder of the run")
     parser.add_argument(
-        "--protocol", default="own", metavar="NAME", help=f"{', '.join(ABOUT)} [own, 30 episodes]"
+        "--protocol", default="own", metavar="NAME", help=f"{', '.join(ABOUT)} [own, with 30 episodes]"
     )
-    parser.add_argument("--episodes", metavar="N", help="how many [the protocol's own]")
-    parser.add_argument("--frames", metavar="F", help="whole episodes within so many frames instead")
-    parser.add_argument("--starts", metavar="FILE", help="recording to start from, for human-starts")
-    parser.add_argument("--risk", help="risk measure, as cvar:0.1 [the run's own]")
+    parser.add_argument("--episodes", metavar="N", help="number of episodes [the protocol's own]")
     parser.add_argument(
-        "--checkpoint", metavar="last|best|N", help="which weights [best, or last if none is best]"
+        "--frames", metavar="F", help="play whole episodes within this number of frames instead"
+    )
+    parser.add_argument(
+        "--starts", metavar="FILE", help="recording with the start states, for human-starts"
+    )
+    parser.add_argument("--risk", help="risk measure of the policy, such as cvar:0.1 [the run's own]")
+    parser.add_argument(
+        "--checkpoint",
+        metavar="last|best|N",
+        help="checkpoint to load [best, or last if there is no best]",
     )
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episodes [1]")
-    parser.add_argument("--epsilon", metavar="E", help="chance of a random action [the protocol's own]")
+    parser.add_argument(
+        "--epsilon", metavar="E", help="probability of a random action [the protocol's own]"
+    )
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     add_trust(parser)
     arguments = parser.parse(words)
-    asked = {
+    options = {
         "protocol": arguments.protocol,
         "episodes": _whole("episodes", arguments.episodes),
         "frames": _whole("frames", arguments.frames),
@@ -48,19 +56,19 @@ def run(words: list[str]) -> int:
         "starts": arguments.starts,
     }
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk, trust=arguments.trust)
-    results_folder(arguments.run)  # before hours of play rather than after
-    with told_on_the_terminal() as watch:
-        result = evaluate(agent, watch=watch, **asked)
+    results_folder(arguments.run)  # fail before hours of play rather than after
+    with evaluation_progress() as watch:
+        result = evaluate(agent, watch=watch, **options)
     if arguments.json:
-        told = {"run": arguments.run, "agent": agent.settings.agent, "checkpoint": agent.checkpoint}
-        print(json.dumps(result.to_dict() | told))
+        source = {"run": arguments.run, "agent": agent.settings.agent, "checkpoint": agent.checkpoint}
+        print(json.dumps(result.to_dict() | source))
     else:
         Console(soft_wrap=True).print(_table(result, agent), highlight=False, markup=False)
         if agent.settings.head == "expected" and arguments.risk:
-            print(f"  {agent.settings.agent} knows the mean alone, so every risk plays the same")
-    kept = save_result(arguments.run, agent, result)
+            print(f"  {agent.settings.agent} learns only the mean, so all risk measures act the same")
+    path = save_result(arguments.run, agent, result)
     if not arguments.json:
-        print(f"  kept in {kept}")
+        print(f"  saved to {path}")
     return 0
 
 
@@ -75,9 +83,9 @@ def _table(result: Evaluation, agent: Agent) -> str:
         f"(standard deviation)\n"
         f"  lowest {row['min']:g}, quartiles {row['q25']:g} | {row['median']:g} | {row['q75']:g}, "
         f"highest {row['max']:g}; mean length {result.lengths.mean():.0f} steps\n"
-        f"  risk of these returns: cvar:0.25 {result.value('cvar:0.25'):g}, "
+        f"  CVaR of these returns: cvar:0.25 {result.value('cvar:0.25'):g}, "
         f"cvar:0.1 {result.value('cvar:0.1'):g}\n"
         f"  protocol {result.protocol.describe()}\n"
-        f"  played by {agent.settings.agent}, checkpoint {agent.checkpoint:,}, under risk "
+        f"  agent {agent.settings.agent}, checkpoint {agent.checkpoint:,}, risk measure "
         f"{result.risk}, seed {result.seed}"
     )

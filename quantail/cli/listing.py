@@ -1,4 +1,4 @@
-"""Plain tables on the terminal."""
+"""Simple lists on the terminal."""
 
 from collections.abc import Sequence
 
@@ -7,7 +7,7 @@ from rich.table import Table
 
 
 def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
-    """A table that fits the terminal, without boxes."""
+    """Print a table without boxes that fits the terminal."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for title in header:
         table.add_column(title, overflow="fold")
@@ -15,7 +15,7 @@ def print_table(header: Sequence[str], rows: Sequence[Sequence[str]]) -> None:
         table.add_row(*row)
     console = Console()
     if not console.is_terminal:
-        console = Console(width=400)  # a file or a pipe has no edge at which to fold
+        console = Console(width=400)  # files and pipes have no width, so lines are not wrapped
     with console.capture() as captured:
         console.print(table)
     for line in captured.get().splitlines():

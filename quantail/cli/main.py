@@ -1,4 +1,4 @@
-"""`quantail`: finds the command and turns a user's mistake into one sentence."""
+"""Entry point of `quantail`: dispatch to a command and report errors in one sentence."""
 
 import importlib
 import os
@@ -9,23 +9,23 @@ from quantail.registry import add_working_folder, module_of
 
 COMMANDS = {
     "train": "train an agent on an environment",
-    "resume": "go on with a run, exactly where it stopped",
-    "eval": "play whole episodes with a trained agent",
-    "scores": "human-normalised scores of runs, beside the published ones",
-    "report": "one page about runs: curves, scores, distributions, settings",
-    "compare": "a run's learning curve beside published ones, or another run's",
-    "play": "play an environment yourself, and record start states",
-    "watch": "watch an agent play in the browser, and turn its risk as it plays",
-    "video": "a game beside the return distribution of every action, as MP4",
-    "calibrate": "is the learned distribution true? a report and a figure",
-    "risk-profile": "mean, VaR and CVaR of whole episodes under each risk measure",
-    "study": "the paper's studies: grids of runs and their figures",
-    "worlds": "small worlds whose exact return law is known",
-    "agents": "the agents there are, or several side by side",
-    "risks": "the risk measures there are",
-    "presets": "the presets there are, or one of them as a TOML file",
-    "bench": "how fast this machine is, beside what it could be",
-    "doctor": "check that this machine has all that is needed",
+    "resume": "continue a run exactly where it stopped",
+    "eval": "evaluate a trained agent on whole episodes",
+    "scores": "show human-normalised scores of runs, next to published ones",
+    "report": "write an HTML report on runs: curves, scores, distributions, settings",
+    "compare": "compare a learning curve with published curves or other runs",
+    "play": "play an environment yourself and record start states",
+    "watch": "watch an agent play in the browser and change its risk measure",
+    "video": "film an episode with the return distribution of every action (MP4)",
+    "calibrate": "check the learned return distributions against measured returns",
+    "risk-profile": "measure mean, VaR and CVaR of episodes under several risk measures",
+    "study": "run the paper's studies, or your own: grids of runs and their figures",
+    "worlds": "list tabular worlds with known return distributions, and solve them",
+    "agents": "list the agents, or compare their settings",
+    "risks": "list the risk measures",
+    "presets": "list the presets, or print one as TOML",
+    "bench": "benchmark Quantail on this machine",
+    "doctor": "check the installation",
 }
 
 MODULES = {"eval": "evaluate", "risk-profile": "risk_profile"}
@@ -37,7 +37,7 @@ def main(argv: list[str] | None = None) -> None:
 
 
 def run(argv: list[str]) -> int:
-    """Run one command; its exit status."""
+    """Run one command and return its exit status."""
     if not argv or argv[0] in ("-h", "--help"):
         print(_overview())
         return 0 if argv else 2
@@ -61,19 +61,19 @@ def run(argv: list[str]) -> int:
     except QuantailError as error:
         return _complain(str(error), 2)
     except BrokenPipeError:
-        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader went away
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())  # the reader closed the pipe
         return 1
     except OSError as error:
         where = f" {error.filename}" if error.filename else ""
         reason = (error.strerror or str(error)).lower()
-        kept = "; what was saved before is whole" * (name in ("train", "resume"))
-        return _complain(f"cannot use{where}: {reason}{kept}.", 1)
+        saved = "; earlier checkpoints are intact" * (name in ("train", "resume"))
+        return _complain(f"cannot use{where}: {reason}{saved}.", 1)
     except KeyboardInterrupt:
         return _complain("stopped.", 130)
 
 
 def _names_code(word: str) -> bool:
-    """Return whether a word of the command line names a module, as module:id or behind --trust."""
+    """Return whether an argument names a module, as module:id or after --trust."""
     flag, _, value = word.rpartition("=")
     return "--trust" in (word, flag) or bool(module_of(value))
 
@@ -90,5 +90,5 @@ def _overview() -> str:
         "usage: quantail COMMAND ...\n\n"
         "Distributional and risk-sensitive reinforcement learning.\n\n"
         f"{rows}\n\n"
-        "`quantail COMMAND --help` tells more. A first run: quantail train MinAtar/Breakout-v1"
+        "Run `quantail COMMAND --help` for details. To start: quantail train MinAtar/Breakout-v1"
     )

@@ -1,4 +1,4 @@
-"""Argument parsing that answers a mistake with one sentence."""
+"""Argument parsing with errors in one sentence."""
 
 import argparse
 from typing import Any, NoReturn
@@ -7,7 +7,7 @@ from quantail.errors import QuantailError, did_you_mean
 
 
 class Parser(argparse.ArgumentParser):
-    """argparse, without abbreviations, and with `QuantailError` in place of usage and exit."""
+    """An ArgumentParser without abbreviations that raises `QuantailError` instead of exiting."""
 
     def __init__(self, **options: Any) -> None:
         super().__init__(
@@ -20,7 +20,7 @@ class Parser(argparse.ArgumentParser):
         raise QuantailError(f"{message}. See `{self.prog} --help`.")
 
     def parse(self, words: list[str]) -> argparse.Namespace:
-        """The arguments; an unknown flag is answered with the nearest known one."""
+        """Parse the arguments; for an unknown flag, suggest the nearest known one."""
         found, unknown = self.parse_known_args(words)
         if unknown:
             known = [flag[2:] for flag in self._option_string_actions if flag.startswith("--")]
@@ -31,26 +31,26 @@ class Parser(argparse.ArgumentParser):
 
 
 def add_trust(parser: Parser, what: str = "run.json") -> None:
-    """Add the flag by which the user allows files to name modules."""
+    """Add --trust, with which the user allows files to name modules."""
     parser.add_argument(
         "--trust",
         action="append",
         default=[],
         metavar="MODULE",
-        help=f"import this module, and so run its code, where {what} names it; may be given again "
+        help=f"import this module, and so run its code, where {what} names it; can be repeated "
         "[none: files do not run code]",
     )
 
 
 def whole(name: str, text: str, least: int) -> int:
-    """A whole number of at least so much."""
+    """Parse a whole number of at least `least`."""
     if not (text.isascii() and text.isdigit() and len(text) < 19) or int(text) < least:
         raise QuantailError(f"{name} takes a whole number of at least {least}, not {text!r}.")
     return int(text)
 
 
 def number(name: str, text: str, most: float) -> float:
-    """A number from 0 to so much."""
+    """Parse a number from 0 to `most`."""
     try:
         value = float(text)
     except ValueError:

@@ -11,35 +11,36 @@ from quantail.training.progress import counted
 from quantail.viewing.window import Play
 
 BY = "a person"
-FASTEST, LARGEST = 1000, 20  # actions a second; times the size of the picture
+FASTEST, LARGEST = 1000, 20  # actions per second; scale factor of the picture
 
 
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail play",
-        description="Play an environment with the keyboard, in a window, and record the games: an "
-        "agent's evaluation can then begin at any moment of them (`quantail eval RUN --protocol "
-        "human-starts --starts FILE`). ALE and MinAtar games take the arrow keys or WASD, and space "
-        "fires; any other environment with discrete actions takes the keys 1 to 9. P pauses, R ends "
-        "a game and starts the next, Esc or closing the window ends; every game is in the file as "
-        "soon as it ends.",
+        description="Play an environment in a window with the keyboard and record the games, so that "
+        "agents can be evaluated from states of these games (`quantail eval RUN --protocol "
+        "human-starts --starts FILE`). Use the arrow keys or WASD and space to fire in ALE and MinAtar "
+        "games, and the keys 1 to 9 in other environments with discrete actions. P pauses, R ends the "
+        "game and starts the next one, Esc or closing the window quits. Games are saved when they end.",
     )
-    parser.add_argument("env", metavar="ENV", help="id of an environment, as ALE/Breakout-v5")
+    parser.add_argument("env", metavar="ENV", help="environment id, such as ALE/Breakout-v5")
     parser.add_argument(
-        "--record", metavar="FILE", required=True, help="where the games go; games of before stay in it"
+        "--record", metavar="FILE", required=True, help="file for the games; new games are appended"
     )
     parser.add_argument(
-        "--seed", metavar="S", help="seed of the first game, then S+1, ... [0, or after those in FILE]"
+        "--seed",
+        metavar="S",
+        help="seed of the first game, then S+1, ... [0, or the next one after those in FILE]",
     )
     parser.add_argument(
         "--fps",
         metavar="F",
-        help="actions a second, 0 for no limit [ALE 60, MinAtar 8, else the environment's own]",
+        help="actions per second, 0 for no limit [ALE 60, MinAtar 8, else the environment's own]",
     )
     parser.add_argument(
         "--scale",
         metavar="N",
-        help="size of the picture, from 1 to 20 [one that is about 600 pixels high]",
+        help="scale factor of the picture, from 1 to 20 [about 600 pixels high]",
     )
     arguments = parser.parse(words)
     seed = None if arguments.seed is None else whole("seed", arguments.seed, 0)
@@ -61,7 +62,7 @@ def run(words: list[str]) -> int:
 
 
 def recording_at(file: Path, env: str) -> Recording:
-    """The recording to go on with, empty where there is none; another one's is refused."""
+    """Return the recording to append to, empty if there is no file; refuse one that does not fit."""
     conditions = player_conditions(env)
     require_writable(file)
     if not file.exists():
@@ -71,7 +72,7 @@ def recording_at(file: Path, env: str) -> Recording:
         raise QuantailError(f"{file} holds games of {recording.env}, not of {env}: name another file.")
     if recording.conditions != conditions:
         raise QuantailError(
-            f"{file} holds games of {recording.env} under other conditions than here: name another file."
+            f"{file} holds games of {recording.env} under other conditions: name another file."
         )
     if recording.by != BY:
         raise QuantailError(f"{file} holds games by {recording.by!r}, not by {BY!r}: name another file.")
@@ -81,7 +82,7 @@ def recording_at(file: Path, env: str) -> Recording:
 def _summary(recording: Recording, before: int, file: Path) -> str:
     new = len(recording.games) - before
     if not new:
-        return f"no game was played, so {file} is as it was."
+        return f"no game was played, so {file} is unchanged."
     moments = sum(len(game.actions) - 1 for game in recording.games)
     total = f", {len(recording.games)} in all" if before else ""
     return (

@@ -9,12 +9,16 @@ from quantail.settings import to_toml
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail presets",
-        description="The presets there are; with a name, all settings of it as TOML. "
-        "Write them to a file, change it, and train with --preset FILE.toml. "
-        "A file need only name what it changes: the rest is the preset that fits ENV.",
+        description="List the presets. With a name, print all settings of that preset as TOML: save "
+        "them to a file, edit it, and train with --preset FILE.toml. A file only needs the settings "
+        "that it changes; the others come from the preset for ENV.",
     )
-    parser.add_argument("name", nargs="?", metavar="NAME", help="a preset")
-    parser.add_argument("--agent", metavar="NAME", help="as this agent uses it [iqn, or the file's own]")
+    parser.add_argument("name", nargs="?", metavar="NAME", help="preset to print")
+    parser.add_argument(
+        "--agent",
+        metavar="NAME",
+        help="print the settings for this agent [iqn, or the agent in the file]",
+    )
     arguments = parser.parse(words)
     name, changes = arguments.name, {"agent": arguments.agent} if arguments.agent else {}
     if name is None:

@@ -11,15 +11,18 @@ from quantail.training.train import resume
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail resume",
-        description="Go on with a run exactly where its last checkpoint stands. The result is the "
-        "same, bit for bit, as if it had never stopped.",
+        description="Continue a run from its last checkpoint. The result is bit for bit the same as if "
+        "it had never stopped.",
     )
     parser.add_argument("run", metavar="RUN", help="folder of the run")
-    parser.add_argument("--steps", metavar="N", help="new length of the run in all, in steps")
+    parser.add_argument("--steps", metavar="N", help="new total length of the run, in steps")
     parser.add_argument(
-        "--checkpoint", default="last", metavar="last|previous", help="where to go on from [last]"
+        "--checkpoint",
+        default="last",
+        metavar="last|previous",
+        help="checkpoint to continue from [last]",
     )
-    parser.add_argument("--quiet", action="store_true", help="show only the summary")
+    parser.add_argument("--quiet", action="store_true", help="print only the summary")
     add_trust(parser)
     arguments = parser.parse(words)
     steps = None if arguments.steps is None else coerce("steps", arguments.steps)

@@ -3,7 +3,7 @@
 import json
 
 from quantail.cli.parser import Parser, add_trust, number, whole
-from quantail.cli.sheets import print_sheet
+from quantail.cli.tables import print_table
 from quantail.evaluation.risk_profile import MEASURES, risk_profile
 from quantail.training.train import load
 
@@ -11,23 +11,27 @@ from quantail.training.train import load
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail risk-profile",
-        description="Play whole episodes with the agent of a run under each risk measure, and tell the "
-        "mean, VaR and CVaR of their returns with bootstrap intervals: what each attitude to risk "
-        "really brings, over whole episodes.",
+        description="Play whole episodes with the agent of a run under several risk measures, and print "
+        "the mean, VaR and CVaR of the episode returns with bootstrap intervals.",
     )
     parser.add_argument("run", metavar="RUN", help="folder of the run")
     parser.add_argument(
         "--risk",
         action="append",
         metavar="R",
-        help=f"a measure; may be given again [{', '.join(MEASURES)}]",
+        help=f"risk measure; can be repeated [{', '.join(MEASURES)}]",
     )
-    parser.add_argument("--episodes", default="200", metavar="N", help="under each measure [200]")
     parser.add_argument(
-        "--level", default="0.1", metavar="A", help="worst share of episodes, for VaR and CVaR [0.1]"
+        "--episodes", default="200", metavar="N", help="episodes under each measure [200]"
+    )
+    parser.add_argument(
+        "--level",
+        default="0.1",
+        metavar="A",
+        help="level of VaR and CVaR: the worst share of episodes [0.1]",
     )
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episodes [1]")
-    parser.add_argument("--checkpoint", metavar="last|best|N", help="which weights [best, or last]")
+    parser.add_argument("--checkpoint", metavar="last|best|N", help="checkpoint to load [best, or last]")
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     add_trust(parser)
     arguments = parser.parse(words)
@@ -39,7 +43,7 @@ def run(words: list[str]) -> int:
     if arguments.json:
         print(json.dumps(profile.to_dict() | {"run": arguments.run}))
         return 0
-    print_sheet(profile.sheet())
+    print_table(profile.table())
     if agent.settings.head == "expected":
-        print(f"{agent.settings.agent} knows the mean alone, so every risk plays the same")
+        print(f"{agent.settings.agent} learns only the mean, so all risk measures act the same")
     return 0

@@ -3,56 +3,59 @@
 from pathlib import Path
 
 from quantail.cli.parser import Parser
-from quantail.cli.sheets import print_sheet
+from quantail.cli.tables import print_table
 from quantail.errors import QuantailError
 from quantail.evaluation.protocols import PROTOCOLS
-from quantail.evaluation.results import UNKNOWN, by_agent, require_one_protocol, results_csv
-from quantail.evaluation.sheets import (
+from quantail.evaluation.result_tables import (
     Scores,
-    aggregates_sheet,
-    normalised_sheet,
-    paper_sheets,
-    raw_sheet,
-    results_sheet,
+    aggregates_table,
+    normalised_table,
+    paper_tables,
+    raw_table,
+    results_table,
     with_paper,
 )
+from quantail.evaluation.results import UNKNOWN, by_agent, require_one_protocol, results_csv
 from quantail.files import require_writable, write_text
-from quantail.training.chosen_results import gather_results
+from quantail.training.select_results import gather_results
 
-LISTED = 30  # results that are told one by one
+LISTED = 30  # maximum number of results that are listed individually
 
 
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail scores",
-        description="Human-normalised scores, (agent - random) / (human - random), for each game and "
-        "over games: median, interquartile mean, human gap, optimality gap and mean, with bootstrap "
-        "intervals over seeds. A run counts by what `quantail eval` kept in it: the best checkpoint's "
-        "result, the longest, the newest. Runs that differ by their seed alone are one agent. A CSV has "
-        "the columns game and score, and perhaps agent, seed and protocol.",
-    )
-    parser.add_argument("sources", nargs="*", metavar="RUN|CSV", help="runs, or tables of scores")
-    parser.add_argument(
-        "--protocol", metavar="NAME", help="the results under this protocol alone: its name or hash"
+        description="Print human-normalised scores, (agent - random) / (human - random), of each game "
+        "and aggregated over games: median, interquartile mean (IQM), human gap, optimality gap and "
+        "mean, with bootstrap intervals over seeds. The score of a run is a result saved by "
+        "`quantail eval`: that of the best checkpoint, then the longest, then the newest. Runs that "
+        "differ only in their seed count as one agent. A CSV needs the columns game and score; agent, "
+        "seed and protocol are optional.",
     )
     parser.add_argument(
-        "--starts", metavar="FILE|SUM", help="the results from this recording alone, or its checksum"
+        "sources", nargs="*", metavar="RUN|CSV", help="folders of runs, or CSV files of scores"
+    )
+    parser.add_argument(
+        "--protocol", metavar="NAME", help="use only results under this protocol, by name or hash"
+    )
+    parser.add_argument(
+        "--starts", metavar="FILE|SUM", help="use only results from this recording, by file or checksum"
     )
     parser.add_argument(
         "--published",
         action="store_true",
-        help="put the paper's scores beside them; alone: check the paper's tables against its scores",
+        help="add the paper's scores; without sources, check the paper's tables against its scores",
     )
-    parser.add_argument("--csv", metavar="FILE", help="write the scores as a tidy table too")
+    parser.add_argument("--csv", metavar="FILE", help="also write the scores as a tidy table")
     arguments = parser.parse(words)
     if not arguments.sources:
         if not arguments.published:
-            raise QuantailError("scores takes runs, CSV tables, or --published.")
+            raise QuantailError("scores needs runs, CSV tables, or --published.")
         for flag in ("csv", "protocol", "starts"):
             if getattr(arguments, flag):
-                raise QuantailError(f"--{flag} takes runs or tables to choose from or to write.")
-        for sheet in paper_sheets():
-            print_sheet(sheet)
+                raise QuantailError(f"--{flag} needs runs or tables.")
+        for table in paper_tables():
+            print_table(table)
         return 0
     if arguments.csv:
         require_writable(Path(arguments.csv))
@@ -63,16 +66,16 @@ def run(words: list[str]) -> int:
     if arguments.published:
         if results[0].conditions not in (PROTOCOLS["no-op"].hash, UNKNOWN):
             raise QuantailError(
-                f"the paper's scores are under {PROTOCOLS['no-op'].label}, and these under {protocol}: "
-                "evaluate with --protocol no-op to put them side by side."
+                f"the paper's scores are under {PROTOCOLS['no-op'].label}, these under {protocol}: "
+                "evaluate with --protocol no-op to compare them."
             )
         agents = with_paper(agents)
     print(f"protocol {protocol}")
     if len(results) <= LISTED:
-        print_sheet(results_sheet(results))
-    print_sheet(raw_sheet(agents, human_starts))
-    print_sheet(normalised_sheet(agents, human_starts))
-    print_sheet(aggregates_sheet(agents, human_starts))
+        print_table(results_table(results))
+    print_table(raw_table(agents, human_starts))
+    print_table(normalised_table(agents, human_starts))
+    print_table(aggregates_table(agents, human_starts))
     if arguments.csv:
         write_text(Path(arguments.csv), results_csv(results))
         print(f"written to {arguments.csv}")

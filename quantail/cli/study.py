@@ -1,4 +1,4 @@
-"""quantail study: the paper's studies and a user's own, run, looked at and drawn."""
+"""quantail study: run, inspect and draw the paper's studies and your own."""
 
 import sys
 
@@ -6,17 +6,17 @@ from quantail.cli.listing import print_table
 from quantail.errors import QuantailError, did_you_mean
 
 USAGE = """usage: quantail study NAME [--small] [--games ...] [--steps N] [--seeds K] [--out DIR] ...
-       quantail study grid FILE.toml [the same flags]
+       quantail study grid FILE.toml [the same options]
        quantail study status|resume|figures STUDY
 
-A study is a grid of training runs and one figure. It can be stopped at any time and goes on with
-`quantail study resume STUDY`; given again with more --seeds, it adds them.
+A study is a grid of training runs and one figure. You can stop it at any time and continue it with
+`quantail study resume STUDY`. Run it again with a larger --seeds to add seeds.
 """
-FURTHER = {
-    "grid": "a grid of your own over any settings, from a TOML file (see docs/studies.md)",
-    "status": "where a study stands: done, under way, failed and why",
-    "resume": "go on with a study; what failed is tried again",
-    "figures": "draw a study again from its results, finished or not",
+SUBCOMMANDS = {
+    "grid": "run your own grid over any settings, from a TOML file (see docs/studies.md)",
+    "status": "show which runs are done, in progress or failed, and why",
+    "resume": "continue a study and retry failed runs",
+    "figures": "draw the figures of a study from its results, finished or not",
 }
 
 
@@ -40,7 +40,7 @@ def run(words: list[str]) -> int:
 
         status: int = getattr(study_folder, name)(rest)
         return status
-    known = [*shipped(), *FURTHER]
+    known = [*shipped(), *SUBCOMMANDS]
     raise QuantailError(
         f"unknown study {name!r}: it takes {', '.join(known)}.{did_you_mean(name, known)}"
     )
@@ -52,11 +52,11 @@ def _overview() -> None:
     print(USAGE)
     rows = []
     for name in shipped():
-        whole, small = read_study(name), read_study(name, small=True)
-        runs = [str(len(study.jobs())) for study in (whole, small)]
-        rows.append((name, whole.title, runs[0], f"{runs[1]} of {small.settings['steps']:,} steps"))
-    print_table(("study", "what it shows", "runs", "with --small"), rows)
+        full, small = read_study(name), read_study(name, small=True)
+        runs = [str(len(study.jobs())) for study in (full, small)]
+        rows.append((name, full.title, runs[0], f"{runs[1]} of {small.settings['steps']:,} steps"))
+    print_table(("study", "title", "runs", "runs with --small"), rows)
     print()
-    print_table(("", ""), list(FURTHER.items()))
-    print("\nquantail study NAME --help tells more. A first one: quantail study samples --small")
+    print_table(("", ""), list(SUBCOMMANDS.items()))
+    print("\nRun `quantail study NAME --help` for details. To start: quantail study samples --small")
     sys.stdout.flush()

@@ -1,4 +1,4 @@
-"""quantail study NAME, and quantail study grid FILE: start a study, or go on with it."""
+"""quantail study NAME and quantail study grid FILE: start or continue a study."""
 
 import argparse
 import sys
@@ -9,7 +9,7 @@ from rich.console import Console
 from rich.text import Text
 
 from quantail.cli.parser import Parser, add_trust, whole
-from quantail.cli.sheets import print_sheet
+from quantail.cli.tables import print_table
 from quantail.errors import QuantailError
 from quantail.experiments.engines import ENGINES, Engine
 from quantail.experiments.estimate import estimate
@@ -17,21 +17,21 @@ from quantail.experiments.folder import StudyFolder
 from quantail.experiments.progress import view_for
 from quantail.experiments.reading import changed, read_study
 from quantail.experiments.results import read_results
-from quantail.experiments.runner import Outcome, run_study
+from quantail.experiments.runner import StudyOutcome, run_study
 from quantail.experiments.study import Job, Study
-from quantail.experiments.tables import sheets
+from quantail.experiments.tables import tables
 from quantail.registry import trust_flags
 
 
 def run_named(name: str, words: list[str]) -> int:
-    """A study of the paper."""
+    """Run a study of the paper."""
     about = read_study(name)
     parser = Parser(
         prog=f"quantail study {name}",
-        description=f"{about.title}: {len(about.jobs())} runs with the paper's settings, or with "
-        "--small a short version on MinAtar that takes about half an hour on two free cores.",
+        description=f"{about.title}: {len(about.jobs())} runs with the paper's settings. --small runs a "
+        "short version on MinAtar that takes about half an hour on two free cores.",
     )
-    parser.add_argument("--small", action="store_true", help="the short version, on MinAtar")
+    parser.add_argument("--small", action="store_true", help="run the short version on MinAtar")
     add_changes(parser, about)
     add_engine(parser)
     arguments = parser.parse(words)
@@ -39,16 +39,14 @@ def run_named(name: str, words: list[str]) -> int:
 
 
 def run_grid(words: list[str]) -> int:
-    """A study of the user's own."""
+    """Run a study from a TOML file."""
     parser = Parser(
         prog="quantail study grid",
-        description="Run the grid in a TOML file: games, steps, seeds, [settings] of every run, a "
-        "[grid] of axes and [references] beside it. docs/studies.md has the whole format.",
+        description="Run the study in a TOML file: games, steps, seeds, [settings] of every run, a "
+        "[grid] of axes, and [references] for comparison. docs/studies.md describes the format.",
     )
-    parser.add_argument("file", metavar="FILE.toml", help="the study")
-    parser.add_argument(
-        "--small", action="store_true", help="with the file's table [small] laid over it"
-    )
+    parser.add_argument("file", metavar="FILE.toml", help="file of the study")
+    parser.add_argument("--small", action="store_true", help="apply the table [small] of the file")
     add_changes(parser)
     add_engine(parser)
     arguments = parser.parse(words)
@@ -56,52 +54,56 @@ def run_grid(words: list[str]) -> int:
 
 
 def add_changes(parser: Parser, study: Study | None = None) -> None:
-    """What of a study can be changed by a flag; one that this study has no axis for is not offered."""
-    there = None if study is None else [axis.name for axis in study.grid]
-    group = parser.add_argument_group("the study")
+    """Add the options that change a study; hide those for which this study has no axis."""
+    axes = None if study is None else [axis.name for axis in study.grid]
+    group = parser.add_argument_group("study")
     group.add_argument(
-        "--games", nargs="+", default=[], metavar="ENV", help="other games, as ids or names"
+        "--games",
+        nargs="+",
+        default=[],
+        metavar="ENV",
+        help="environments to use instead, by id or name",
     )
-    group.add_argument("--steps", metavar="N", help="length of each run, in steps of the agent")
+    group.add_argument("--steps", metavar="N", help="length of each run, in agent steps")
     group.add_argument("--seeds", metavar="K", help="seeds 0 to K−1 for each combination")
     for flag, axis in (("--measures", "risk"), ("--agents", "agent")):
-        words = f"other places on the axis {axis}" + (", if the file has one" if there is None else "")
-        told = words if there is None or axis in there else argparse.SUPPRESS  # a sentence tells why not
-        group.add_argument(flag, nargs="+", default=[], metavar=axis.upper(), help=told)
+        about = f"other values for the axis {axis}" + (", if the file has one" if axes is None else "")
+        text = about if axes is None or axis in axes else argparse.SUPPRESS  # an error explains why
+        group.add_argument(flag, nargs="+", default=[], metavar=axis.upper(), help=text)
     group.add_argument(
         "--set",
         nargs="+",
         default=[],
         metavar="NAME=VALUE",
-        help="settings of every run, such as batch_size=64",
+        help="settings for every run, such as batch_size=64",
     )
     group.add_argument("--out", metavar="DIR", help="folder of the study [studies/NAME]")
 
 
 def add_engine(parser: Parser) -> None:
-    """Where a study runs."""
-    group = parser.add_argument_group("where it runs")
-    group.add_argument("--engine", default="local", metavar="|".join(ENGINES), help="[local]")
+    """Add the options that choose where a study runs."""
+    group = parser.add_argument_group("engine")
     group.add_argument(
-        "--jobs", metavar="J", help="local: runs at once, each with the study's threads [all cores]"
+        "--engine", default="local", metavar="|".join(ENGINES), help="where to run [local]"
+    )
+    group.add_argument(
+        "--jobs", metavar="J", help="local: number of runs in parallel [as many as the cores allow]"
     )
     group.add_argument(
         "--address",
         metavar="auto|ray://HOST:PORT|local",
-        help="ray: a cluster that is there, or local to start one on this machine [auto]",
+        help="ray: address of a running cluster, or local to start one on this machine [auto]",
     )
     group.add_argument(
-        "--gpus", default="1", metavar="G", help="ray: GPUs of a run with device cuda [1]"
+        "--gpus", default="1", metavar="G", help="ray: GPUs for each run with device cuda [1]"
     )
-    group.add_argument(
-        "--yes", action="store_true", help="start without a question, however long it takes"
-    )
-    group.add_argument("--quiet", action="store_true", help="show only the tables in the end")
+    group.add_argument("--yes", action="store_true", help="start without asking, even if it takes long")
+    group.add_argument("--quiet", action="store_true", help="print only the final tables")
     add_trust(parser, "the study")
 
 
 def start(study: Study, arguments: argparse.Namespace) -> int:
-    """Run a study with the changes asked for."""
+    """Run a study with the changes given as options."""
     study = changed(
         study,
         games=arguments.games,
@@ -111,15 +113,15 @@ def start(study: Study, arguments: argparse.Namespace) -> int:
         agents=arguments.agents,
         settings=dict(_pair(word) for word in arguments.set),
     )
-    return go(study, Path(arguments.out or Path("studies") / study.name), arguments)
+    return run_and_show(study, Path(arguments.out or Path("studies") / study.name), arguments)
 
 
-def go(study: Study | None, out: Path, arguments: argparse.Namespace) -> int:
-    """Run what is left, then draw; the exit status."""
+def run_and_show(study: Study | None, out: Path, arguments: argparse.Namespace) -> int:
+    """Run the remaining runs, draw the figures, and return the exit status."""
     console = Console(file=sys.stderr, highlight=False, markup=False)
 
     def confirm(folder: StudyFolder, engine: Engine, left: list[Job]) -> bool:
-        return _told_and_wanted(console, folder, engine, left, arguments)
+        return _confirm(console, folder, engine, left, arguments)
 
     outcome = run_study(
         study,
@@ -136,25 +138,26 @@ def go(study: Study | None, out: Path, arguments: argparse.Namespace) -> int:
         console.print("not started.")
         return 1
     show(outcome.folder)
-    _end(console, outcome)
+    _print_outcome(console, outcome)
     return 130 if outcome.stopped_by else 1 if outcome.failed else 0
 
 
 def show(folder: StudyFolder) -> None:
-    """Draw the figures and print the tables, if there is anything to show."""
+    """Draw the figures and print the tables of a study, if it has results."""
     from quantail.viewing.studies import draw_study
 
     results = read_results(folder.path, folder.trust)
-    for sheet in sheets(results).values():
-        print_sheet(sheet)
+    for table in tables(results).values():
+        print_table(table)
     if results.traces:
         draw_study(folder.path, folder.trust)
-        print(f"figures and tables are in {folder.figures}, every evaluation in {folder.results}")
+        print(f"figures and tables are in {folder.figures}, all evaluations in {folder.results}")
 
 
-def _told_and_wanted(
+def _confirm(
     console: Console, folder: StudyFolder, engine: Engine, left: list[Job], arguments: argparse.Namespace
 ) -> bool:
+    """Print the estimate, and ask on a terminal whether to start a long study."""
     study = folder.read()
     expected = estimate(folder, left, engine.at_once)
     lines = {
@@ -169,7 +172,7 @@ def _told_and_wanted(
             console.print(Text.assemble((f"{name:<8}", "bold"), text), soft_wrap=True)
     if arguments.yes or not expected.long or not sys.stdin.isatty():
         return True
-    console.print("This takes long. Start it? [y/N] ", end="")
+    console.print("This will take long. Start it? [y/N] ", end="")
     try:
         return input().strip().lower() in ("y", "yes")
     except EOFError:  # Ctrl-D
@@ -177,15 +180,15 @@ def _told_and_wanted(
         return False
 
 
-def _end(console: Console, outcome: Outcome) -> None:
+def _print_outcome(console: Console, outcome: StudyOutcome) -> None:
     folder = outcome.folder
     if outcome.stopped_by:
-        console.print(f"stopped with {outcome.done} of {outcome.total} runs done; all is saved")
+        console.print(f"stopped with {outcome.done} of {outcome.total} runs done; all progress is saved")
     for name, reason in outcome.failed.items():
-        console.print(f"failed: {name}: {reason} (more in {folder.log(name)})", soft_wrap=True)
+        console.print(f"failed: {name}: {reason} (see {folder.log(name)})", soft_wrap=True)
     if outcome.done < outcome.total:
         flags = trust_flags(folder.trust)
-        console.print(f"go on with: quantail study resume {folder.path}{flags}", soft_wrap=True)
+        console.print(f"continue with: quantail study resume {folder.path}{flags}", soft_wrap=True)
 
 
 def _pair(word: str) -> tuple[str, Any]:

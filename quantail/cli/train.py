@@ -1,4 +1,4 @@
-"""quantail train ENV: every setting is a flag; the defaults are those of the environment's preset."""
+"""quantail train ENV. Every setting is an option; the defaults come from the environment's preset."""
 
 import argparse
 import sys
@@ -17,12 +17,12 @@ METAVARS = {int: "N", float: "X", str: "NAME", tuple: "N,N"}
 
 USAGE = (
     "quantail train [ENV] [--agent iqn] [--risk neutral] [--preset NAME] [--steps N] [--seed S]\n"
-    "                      [--envs E] [--out DIR] [any setting by name]"
+    "                      [--num-envs E] [--out DIR] [--SETTING VALUE ...]"
 )
 
 
 def run(words: list[str]) -> int:
-    # A first look finds ENV, --preset and the agent's parts, which decide what other flags default to.
+    # A first pass finds ENV, --preset and the settings given, which decide the other defaults.
     plain = [word for word in words if word not in ("-h", "--help")]
     first = _parser("small", "small", {}).parse(plain)
     fitting = default_preset(first.env)
@@ -45,22 +45,22 @@ def _parser(preset: str, fitting: str, given: dict[str, Any]) -> Parser:
     parser = Parser(
         prog="quantail train",
         usage=USAGE,
-        description=f"Train an agent. Values in brackets are what runs: those of agent {defaults.agent} "
-        f"with preset {preset} and the flags given, behind the setting's unit and the value's source.",
-        epilog="A step is one decision of the agent, a frame one of the emulator's.",
+        description=f"Train an agent. The defaults in brackets are those of agent {defaults.agent} with "
+        f"preset {preset} and the given options; the unit and the source of each value precede them.",
+        epilog="A step is one decision of the agent; a frame is one frame of the emulator.",
     )
     parser.add_argument(
         "env",
         nargs="?",
         default=DEFAULT_ENV,
         metavar="ENV",
-        help="id of a Gymnasium environment: CartPole-v1, MinAtar/Breakout-v1, ALE/Pong-v5, "
+        help="Gymnasium environment id: CartPole-v1, MinAtar/Breakout-v1, ALE/Pong-v5, "
         f"module:Id-v0 [{DEFAULT_ENV}]",
     )
     names = ", ".join(PRESETS)
-    parser.add_argument("--preset", metavar="NAME", help=f"{names} or a .toml file [what fits ENV]")
-    parser.add_argument("--out", metavar="DIR", help="folder of the run [a free name in runs/]")
-    parser.add_argument("--quiet", action="store_true", help="show only the summary")
+    parser.add_argument("--preset", metavar="NAME", help=f"{names} or a .toml file [the preset for ENV]")
+    parser.add_argument("--out", metavar="DIR", help="folder of the run [a new folder in runs/]")
+    parser.add_argument("--quiet", action="store_true", help="print only the summary")
     add_trust(parser, "the .toml file")
     groups: dict[str, Any] = {}
     for name, about in ABOUT.items():

@@ -9,18 +9,18 @@ from quantail.viewing.video import make_video
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail video",
-        description="Play an episode with the agent of a run into a video: the game, and beside it the "
-        "quantile function of every action's return, the chosen one in bold.",
+        description="Film an episode of the agent of a run: the environment, and next to it the "
+        "quantile function of the return of every action, with the chosen action in bold.",
     )
     parser.add_argument("run", metavar="RUN", help="folder of the run")
-    parser.add_argument("--out", required=True, metavar="FILE.mp4", help="the video")
-    parser.add_argument("--steps", default="300", metavar="N", help="decisions at most [300]")
+    parser.add_argument("--out", required=True, metavar="FILE.mp4", help="video file to write")
+    parser.add_argument("--steps", default="300", metavar="N", help="maximum number of steps [300]")
     parser.add_argument(
-        "--fps", metavar="F", help="decisions a second, 1 to 120 [the environment's, at most 15]"
+        "--fps", metavar="F", help="steps per second, 1 to 120 [the environment's, at most 15]"
     )
-    parser.add_argument("--risk", help="risk measure, as cvar:0.1 [the run's own]")
+    parser.add_argument("--risk", help="risk measure of the policy, such as cvar:0.1 [the run's own]")
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the episode [1]")
-    parser.add_argument("--checkpoint", metavar="last|best|N", help="which weights [best, or last]")
+    parser.add_argument("--checkpoint", metavar="last|best|N", help="checkpoint to load [best, or last]")
     add_trust(parser)
     arguments = parser.parse(words)
     steps, seed = whole("steps", arguments.steps, 1), whole("seed", arguments.seed, 0)
@@ -32,5 +32,5 @@ def run(words: list[str]) -> int:
         f"under {agent.risk}, in {arguments.out}"
     )
     if not filmed.pictured:
-        print("the environment has no picture of itself: the video shows the distributions alone")
+        print("the environment has no picture of itself, so the video shows only the distributions")
     return 0

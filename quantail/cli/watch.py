@@ -8,16 +8,23 @@ from quantail.viewing.live import watch
 def run(words: list[str]) -> int:
     parser = Parser(
         prog="quantail watch",
-        description="Open a page in the browser on which the agent of a run plays: the game, the return "
-        "distribution of every action, and controls for the attitude to risk that act at once. Several "
-        "runs of one environment can be put side by side on the same seed. It works offline; a run may "
-        "go on training while it is watched.",
+        description="Watch the agent of a run in the browser: the environment, the return distribution "
+        "of every action, and controls that change the risk measure while the agent plays. Several runs "
+        "of one environment can be shown side by side on the same seed. This works offline, and while a "
+        "run is still training.",
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run; several to compare")
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the first episode [1]")
     parser.add_argument("--port", metavar="P", help="port to listen on [8750, or the next free one]")
-    parser.add_argument("--host", default="127.0.0.1", metavar="H", help="address [this machine only]")
-    parser.add_argument("--no-browser", action="store_true", help="print the address, open nothing")
+    parser.add_argument(
+        "--host",
+        default="127.0.0.1",
+        metavar="H",
+        help="address to listen on [127.0.0.1: this machine only]",
+    )
+    parser.add_argument(
+        "--no-browser", action="store_true", help="print the address without opening a browser"
+    )
     add_trust(parser)
     arguments = parser.parse(words)
     seed = whole("seed", arguments.seed, 0)

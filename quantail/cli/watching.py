@@ -1,4 +1,4 @@
-"""A line on the terminal that tells how far an evaluation is."""
+"""A progress line for evaluations on the terminal."""
 
 import time
 from collections.abc import Iterator
@@ -11,17 +11,17 @@ from quantail.training.progress import counted
 
 
 @contextmanager
-def told_on_the_terminal() -> Iterator[Watch]:
-    """What `evaluate` takes as `watch`; without a terminal there is no line."""
+def evaluation_progress() -> Iterator[Watch]:
+    """Yield the `watch` argument of `evaluate` that shows progress; silent without a terminal."""
     console = Console(stderr=True)
     if not console.is_terminal:
         yield lambda episodes, steps: None
         return
-    begun = time.monotonic()
+    start = time.monotonic()
     with console.status("playing") as line:
 
         def watch(episodes: int, steps: int) -> None:
-            rate = steps / max(time.monotonic() - begun, 1e-9)
-            line.update(f"{counted(episodes, 'episode')} done, {steps:,} steps, {rate:,.0f} a second")
+            rate = steps / max(time.monotonic() - start, 1e-9)
+            line.update(f"{counted(episodes, 'episode')} done, {steps:,} steps, {rate:,.0f} steps/s")
 
         yield watch

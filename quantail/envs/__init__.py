@@ -1,4 +1,4 @@
-"""Environments as the agent sees them: Gymnasium's interface, one adapter for each family."""
+"""Environments with Gymnasium's interface and the preprocessing that agents expect."""
 
 from quantail.envs.make import EnvSource, default_preset, kind_of, make, specs_of
 

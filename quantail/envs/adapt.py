@@ -1,4 +1,4 @@
-"""Any Gymnasium environment with discrete actions, made ready for an agent."""
+"""Adapt any Gymnasium environment with discrete actions for an agent."""
 
 import traceback
 from collections.abc import Iterator, Sequence
@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quantail.envs.atari import AtariGame
 from quantail.envs.minatar import game_of
 from quantail.errors import QuantailError
-from quantail.observations import ActionSpec, Layout, ObservationSpec
+from quantail.spaces import ActionSpec, Layout, ObservationSpec
 
 Array = NDArray[Any]
 Env = gym.Env[Any, Any]
@@ -22,20 +22,20 @@ FLOAT32_MAX = float(np.finfo(np.float32).max)
 
 
 def observation_spec(space: gym.Space[Any], stack: int, name: str) -> ObservationSpec:
-    """How observations of this space are stored and shown to a network, or why they cannot be."""
+    """Return how observations of this space are represented; raise an error for unsupported spaces."""
     if isinstance(space, spaces.Discrete):
         return ObservationSpec((int(space.n),), "float32", "one-hot", stack, int(space.start))
     if isinstance(space, spaces.MultiBinary):
         return ObservationSpec(tuple(space.shape), "bool", "vector", stack)
     if not isinstance(space, spaces.Box):
         raise QuantailError(
-            f"{name} has observations of type {type(space).__name__}; Quantail takes vectors, "
-            "images and Discrete ones: wrap it in gymnasium.wrappers.FlattenObservation."
+            f"{name} has observations of type {type(space).__name__}; Quantail supports vectors, "
+            "images and Discrete: wrap it in gymnasium.wrappers.FlattenObservation."
         )
     shape, layout = tuple(space.shape), _layout(space)
     if layout == "vector" and len(shape) != 1:
         raise QuantailError(
-            f"{name} has observations of shape {shape}; Quantail takes vectors and images: "
+            f"{name} has observations of shape {shape}; Quantail supports vectors and images: "
             "wrap it in gymnasium.wrappers.FlattenObservation."
         )
     if space.dtype == np.uint8:
@@ -55,17 +55,17 @@ def _layout(space: spaces.Box) -> Layout:
 
 
 def action_spec(space: gym.Space[Any], name: str) -> ActionSpec:
-    """The actions of this space, or why they cannot be used."""
+    """Return the actions of this space; raise an error if they are not discrete."""
     if not isinstance(space, spaces.Discrete):
         raise QuantailError(
-            f"{name} has {type(space).__name__} actions; Quantail's agents choose among "
-            "Discrete ones: discretise the actions first."
+            f"{name} has {type(space).__name__} actions; Quantail supports only Discrete ones: "
+            "discretise the actions first."
         )
     return ActionSpec(int(space.n), int(space.start))
 
 
 def encode(spec: ObservationSpec, observations: Any) -> Array:
-    """Observations of the environment, one or many, as they are stored; always a copy."""
+    """Return a copy of one or many observations in the form in which they are stored."""
     if spec.layout != "one-hot":
         return np.array(observations, dtype=spec.dtype, order="C")
     numbers = np.asarray(observations)
@@ -73,16 +73,16 @@ def encode(spec: ObservationSpec, observations: Any) -> Array:
         return np.array(observations, dtype=spec.dtype, order="C")
     first, last = spec.start, spec.start + spec.shape[0] - 1
     if numbers.size and not (first <= numbers.min() and numbers.max() <= last):
-        raise QuantailError(f"observations are whole numbers from {first} to {last}, not {numbers}.")
+        raise QuantailError(f"observations must be whole numbers from {first} to {last}, not {numbers}.")
     vectors: Array = np.eye(spec.shape[0], dtype=spec.dtype)[numbers - spec.start]
     return vectors
 
 
 class Adapter(gym.Wrapper[Any, Any, Any, Any]):
-    """Frames in their stored dtype, the newest `stack` of them together; actions are the environment's.
+    """Wrapper that gives observations in their stored dtype and stacks the newest `stack` frames.
 
-    Observations before an episode's first one are zeros. Anything that is not finite is refused, and
-    whatever the environment raises is told in one sentence.
+    Frames before the first one of an episode are zeros. Actions are those of the environment. Values
+    that are not finite raise an error, and errors of the environment are reported with its name.
     """
 
     def __init__(self, env: Env, stack: int, name: str) -> None:
@@ -91,26 +91,26 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
         self.actions = action_spec(env.action_space, name)
         self.spec_of_observation = observation_spec(env.observation_space, stack, name)
         self.observation_space = _space(self.spec_of_observation)
-        self._luck = ""
+        self._reseeded_state = ""
         self._stack = np.zeros((stack, *self.spec_of_observation.shape), self.observation_space.dtype)
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Array, dict[str, Any]]:
-        with self._blamed("reset"):
+        with self._explain_errors("reset"):
             observation, info = self.env.reset(seed=seed, options=options)
         self._stack[:] = 0
         return self._push(observation), info
 
     def reset_to(self, seed: int, actions: Sequence[int]) -> Array:
-        """Begin where these actions of a player lead from this seed; what is seen there.
+        """Reset with this seed, play these actions of a human player, and return the observation.
 
-        A player of an ALE game acts at every frame, with any of the console's 18 actions. What a player
-        saw before is not in the stack.
+        A player of an ALE game acts at every frame, with any of the console's 18 actions. The frame
+        stack holds only the last frame.
         """
         if isinstance(self.unwrapped, AtariGame):
             return self.reset(seed=seed, options={"actions": actions})[0]
-        with self._blamed("step"):
+        with self._explain_errors("step"):
             observation, _ = self.env.reset(seed=seed)
             for action in actions:
                 observation, *_ = self.env.step(int(action))
@@ -118,38 +118,38 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
         return self._push(observation)
 
     def reseed(self, seed: int) -> None:
-        """Other luck from here on, where chance is drawn by Gymnasium's generator or MinAtar's."""
-        with self._blamed("reseed"):
+        """Reseed the environment in mid-episode: Gymnasium's generator and, in MinAtar, the game's."""
+        with self._explain_errors("reseed"):
             self.unwrapped.np_random = np.random.default_rng(seed)
             if game := game_of(self.unwrapped):
                 game.seed(seed)
-        self._luck = self._generators()
+        self._reseeded_state = self._generator_states()
 
-    def chance_drawn(self) -> bool:
-        """Whether anything was drawn from those generators since they were reseeded."""
-        return self._generators() != self._luck
+    def used_randomness(self) -> bool:
+        """Return whether the environment has used those generators since they were reseeded."""
+        return self._generator_states() != self._reseeded_state
 
-    def _generators(self) -> str:
-        """Their states."""
+    def _generator_states(self) -> str:
         states = [self.unwrapped.np_random.bit_generator.state]
         if game := game_of(self.unwrapped):
             key = game.random.get_state()
-            states.append({"key": key[1].tobytes(), "place": key[2:]})
+            states.append({"key": key[1].tobytes(), "position": key[2:]})
         return str(states)
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
-        with self._blamed("step"):
+        with self._explain_errors("step"):
             observation, reward, terminated, truncated, info = self.env.step(int(action))
             reward = float(reward)
         if not abs(reward) <= FLOAT32_MAX:
             raise QuantailError(
-                f"{self.name} gave a reward of {reward} for action {action}: it takes a finite float32."
+                f"{self.name} gave a reward of {reward} for action {action}: rewards must be finite "
+                "float32 numbers."
             )
         return self._push(observation), reward, bool(terminated), bool(truncated), info
 
     @contextmanager
-    def _blamed(self, what: str) -> Iterator[None]:
-        """Name the environment, and the line of its code, in whatever it raises."""
+    def _explain_errors(self, what: str) -> Iterator[None]:
+        """Add the name of the environment and the line of its code to any error that it raises."""
         try:
             yield
         except Exception as error:
@@ -183,7 +183,7 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def newest_frame(spec: ObservationSpec, observation: Array) -> Array:
-    """The one frame of an adapted observation that its predecessor did not have."""
+    """Return the newest frame of an observation: the observation itself, or the last of its stack."""
     frame: Array = observation if spec.stack == 1 else observation[-1]
     return frame
 

@@ -1,4 +1,4 @@
-"""ALE games under the protocol of the paper, on top of the raw emulator."""
+"""Atari games with the preprocessing of the paper, on top of the Arcade Learning Environment."""
 
 from collections.abc import Sequence
 from functools import cache
@@ -21,7 +21,7 @@ SIDE = 84
 def area_average(screen: Frame, side: int) -> Frame:
     """Shrink a screen to side × side; each pixel is the mean of the area that it covers.
 
-    This is OpenCV's INTER_AREA, which Dopamine uses, and what the original DQN's `image.scale` does.
+    This is OpenCV's INTER_AREA, which Dopamine uses, and equals `image.scale` of the original DQN.
     """
     height, width = screen.shape
     rows, columns = _coverage(height, side), _coverage(width, side)
@@ -41,12 +41,13 @@ def _coverage(source: int, target: int) -> NDArray[np.float32]:
 
 
 class AtariGame(gym.Env[Frame, Any]):
-    """One game, one 84×84 grey frame a step; the score is raw and a game ends only when it is over.
+    """An Atari game with one 84×84 greyscale frame per step and unclipped rewards.
 
-    An action is held for `action_repeat` frames and the frame shown is the maximum of the last two.
-    A game is a function of its seed and its actions: the emulator itself draws nothing, no-ops and
-    sticky actions are drawn here. `info["life_lost"]` says that a life was lost in the step. Reset with
-    `options={"actions": [...]}`, a game begins after these of the console's 18 actions, a frame each.
+    An action is repeated for `action_repeat` frames, and the observation is the maximum of the last two.
+    An episode ends only at game over; `info["life_lost"]` says whether a life was lost in the step. An
+    episode is a function of its seed and its actions, because no-ops and sticky actions are sampled here
+    and the emulator itself is deterministic. `reset(options={"actions": [...]})` starts the episode
+    after these of the console's 18 actions, one frame each.
     """
 
     metadata = {"render_modes": ["rgb_array"], "render_fps": 15}  # noqa: RUF012
@@ -72,13 +73,13 @@ class AtariGame(gym.Env[Frame, Any]):
         self.ale.setInt("random_seed", 0)
         path = roms.get_rom_path(game)
         if path is None:
-            raise QuantailError(f"the ROM of {game} is not on this machine: see `quantail doctor`.")
+            raise QuantailError(f"the ROM of {game} is not installed: see `quantail doctor`.")
         self.ale.loadROM(path)
         if mode is not None:
             self.ale.setMode(mode)
         if difficulty is not None:
             self.ale.setDifficulty(difficulty)
-        self._switched_on = self.ale.cloneSystemState()
+        self._initial_state = self.ale.cloneSystemState()
         self.action_set = self.ale.getLegalActionSet() if all_actions else self.ale.getMinimalActionSet()
         self.action_space = spaces.Discrete(len(self.action_set))
         self.observation_space = spaces.Box(0, 255, (SIDE, SIDE), np.uint8)
@@ -114,7 +115,7 @@ class AtariGame(gym.Env[Frame, Any]):
         return self._frame(), float(reward), over, False, self._info(life_lost=lost)
 
     def fast_forward(self, actions: Sequence[int]) -> Frame:
-        """Play some of the console's 18 actions, a frame each; what is seen then."""
+        """Play some of the console's 18 actions, one frame each, and return the observation."""
         for action in actions:
             self.ale.act(ale_py.Action(action))
         self._screens[:] = 0
@@ -131,8 +132,8 @@ class AtariGame(gym.Env[Frame, Any]):
                 self._new_game()
 
     def _new_game(self) -> None:
-        # Some games keep a trace of the last one over a mere reset; from the same state none can.
-        self.ale.restoreSystemState(self._switched_on)
+        # Some games carry state over a mere reset, so restore the state after loading the ROM first.
+        self.ale.restoreSystemState(self._initial_state)
         self.ale.reset_game()
 
     def _emulate(self, action: ale_py.Action) -> int:

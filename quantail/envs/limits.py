@@ -1,4 +1,4 @@
-"""Time limits that can be taken off."""
+"""Remove time limits from environments."""
 
 from typing import Any
 
@@ -7,7 +7,7 @@ from gymnasium.wrappers import TimeLimit
 
 
 def take_off_limit(env: gym.Wrapper[Any, Any, Any, Any]) -> int | None:
-    """Take every Gymnasium TimeLimit out from below a wrapper; the least of them in steps, if any."""
+    """Remove every Gymnasium TimeLimit below a wrapper; return the smallest limit in steps, if any."""
     limits: list[int] = []
     outer: gym.Env[Any, Any] = env
     while isinstance(outer, gym.Wrapper):

@@ -1,4 +1,4 @@
-"""From an id or a function to an environment that is ready for an agent."""
+"""Make environments for agents from an id or a function."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,18 +13,18 @@ from quantail.envs import minatar
 from quantail.envs.adapt import Adapter, Env
 from quantail.envs.atari import AtariGame
 from quantail.errors import QuantailError, did_you_mean
-from quantail.observations import ActionSpec, ObservationSpec
 from quantail.recipes import compose
 from quantail.registration import register
 from quantail.registry import Origin, import_named
 from quantail.settings import Settings
+from quantail.spaces import ActionSpec, ObservationSpec
 
 
 @dataclass(frozen=True)
 class EnvFromFile:
-    """An environment that a file names as `module:id`, and whose module the user has not named.
+    """An environment that a file names as `module:id` and whose module the user does not trust.
 
-    It can be made only where its id is registered already, so that nothing needs to be imported.
+    It can be made only if its id is already registered, so that nothing needs to be imported.
     """
 
     name: str
@@ -34,7 +34,7 @@ class EnvFromFile:
 EnvSource = str | Callable[[], Env] | EnvFromFile
 Kind = Literal["atari", "minatar", "world", "other"]
 
-FUNCTION = "function "  # before the name of an environment that is not an id
+FUNCTION = "function "  # prefix of the name of an environment that a function makes
 ATARI_ONLY = ("action_repeat", "no_ops", "sticky", "resize", "life_loss_ends")
 
 
@@ -45,10 +45,10 @@ def make(
     *,
     all_actions: bool = False,
 ) -> Adapter:
-    """The environment with all preprocessing that the settings, or else its preset, ask for.
+    """Make an environment with the preprocessing of the settings, or of its preset by default.
 
-    What it gives is what `agent.act` takes, and it takes what `agent.act` gives. `all_actions` gives an
-    ALE game all 18 actions of the console.
+    Its observations can be passed to `agent.act`, and the actions of `agent.act` to its `step`.
+    `all_actions` gives an ALE game all 18 actions of the console.
     """
     settings = settings or compose(default_preset(source), {})
     name, kind = name_of(source), kind_of(source)
@@ -65,11 +65,11 @@ def make(
 
 
 def kind_of(source: EnvSource) -> Kind:
-    """Which family an environment belongs to; an unknown id is refused."""
+    """Return the family of an environment; raise an error for an unknown id."""
     if isinstance(source, gym.Env):
         raise QuantailError(
-            "env takes an id or a function that makes an environment, such as lambda: MyEnv(); "
-            f"it got an environment, {type(source.unwrapped).__name__}."
+            "env takes an id or a function that makes an environment, such as lambda: MyEnv(), "
+            f"not an environment ({type(source.unwrapped).__name__})."
         )
     if callable(source):
         return "other"
@@ -82,19 +82,19 @@ def kind_of(source: EnvSource) -> Kind:
 
 
 def default_preset(source: EnvSource) -> str:
-    """The preset that fits an environment: by its family, else `small`."""
+    """Return the default preset of the family of an environment."""
     presets = {"atari": "atari-paper", "minatar": "minatar", "world": "worlds", "other": "small"}
     return presets[kind_of(source)]
 
 
 def env_from_file(name: str, origin: Origin) -> EnvSource:
-    """Return the environment that a file names, as one that is made only if its module is trusted."""
+    """Return the source of an environment that a file names; untrusted modules are not imported."""
     module = name.rpartition(":")[0]
     return name if not module or origin.allows(module) else EnvFromFile(name, origin)
 
 
 def name_of(source: EnvSource) -> str:
-    """What a source is called in files and messages."""
+    """Return the name of an environment in files and messages."""
     if isinstance(source, str):
         return source
     if isinstance(source, EnvFromFile):
@@ -104,20 +104,20 @@ def name_of(source: EnvSource) -> str:
 
 
 def require_fresh(source: EnvSource) -> None:
-    """Refuse a function that hands out one environment twice: copies would disturb each other."""
+    """Raise an error if a function returns the same environment twice instead of new ones."""
     if callable(source):
         first, second = source(), source()
         if first.unwrapped is second.unwrapped:
             raise QuantailError(
-                f"{name_of(source)} must make a new environment at each call; "
-                "it returned the same one twice."
+                f"{name_of(source)} must make a new environment at each call, "
+                "but it returned the same one twice."
             )
         first.close()
         second.close()
 
 
 def specs_of(env: Adapter) -> tuple[ObservationSpec, ActionSpec]:
-    """What an agent must know of an environment."""
+    """Return the observation and action specs of an environment."""
     return env.spec_of_observation, env.actions
 
 
@@ -140,7 +140,7 @@ def _find(source: EnvSource) -> EnvSpec:
     if spec is None:
         raise QuantailError(
             f"unknown environment {name!r}: it takes the id of a Gymnasium environment, "
-            "or module:id for one that a module of yours registers."
+            "or module:id for one that your own module registers."
             f"{_nearest(module, identifier)}"
         )
     return spec
@@ -156,13 +156,13 @@ def _import(module: str, name: str) -> None:
         import_named(module, None)
     except Exception as error:
         raise QuantailError(
-            f"environment {name!r}: the module {module!r} cannot be imported ({error}); "
-            "this folder and PYTHONPATH were searched."
+            f"environment {name!r}: the module {module!r} cannot be imported ({error}). "
+            "The working folder and PYTHONPATH were searched."
         ) from error
 
 
 def atari_game(source: EnvSource) -> tuple[str, dict[str, int | None]]:
-    """Which game of the ALE an id names, and its mode and difficulty where they are not the usual."""
+    """Return the ALE game of an id, and its mode and difficulty (None for the default)."""
     options = _find(source).kwargs
     return options["game"], {name: options.get(name) for name in ("mode", "difficulty")}
 
@@ -188,12 +188,12 @@ def _make_atari(
 def _make_any(source: EnvSource, name: str, settings: Settings, render_mode: str | None) -> Env:
     # Not every environment takes a render mode.
     options: dict[str, Any] = {"render_mode": render_mode} if render_mode else {}
-    limit = settings.max_episode_steps or None  # None is the environment's own
+    limit = settings.max_episode_steps or None  # None keeps the environment's own limit
     try:
         if callable(source):
             env = source()
         else:
-            # Its module is imported by now, if it may be; gym.make("module:id") would import any.
+            # A trusted module is already imported; gym.make("module:id") would import any module.
             identifier = name.rpartition(":")[2]
             return gym.make(identifier, max_episode_steps=limit, disable_env_checker=True, **options)
     except Exception as error:
@@ -208,6 +208,6 @@ def _refuse_atari_settings(name: str, settings: Settings) -> None:
     for setting in ATARI_ONLY:
         if getattr(settings, setting) != plain[setting]:
             raise QuantailError(
-                f"{setting} {getattr(settings, setting)} is for ALE games only; {name} is not one: "
-                "choose another preset or leave it out."
+                f"{setting} {getattr(settings, setting)} is for ALE games only, and {name} is not one: "
+                "choose another preset or remove the setting."
             )

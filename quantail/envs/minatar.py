@@ -1,4 +1,4 @@
-"""MinAtar's games, each episode a function of its seed and its actions alone."""
+"""MinAtar games whose episodes depend only on their seed and actions."""
 
 from typing import Any
 
@@ -9,17 +9,17 @@ GAMES = ("asterix", "breakout", "freeway", "seaquest", "space_invaders")
 
 
 class MinAtarEpisode(gym.Wrapper[Any, Any, Any, Any]):
-    """MinAtar's sticky actions remember the last action of the episode before; this forgets it."""
+    """Wrapper that resets MinAtar's last action, so that sticky actions do not reach past a reset."""
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
     ) -> tuple[Any, dict[str, Any]]:
-        answer = self.env.reset(seed=seed, options=options)
+        result = self.env.reset(seed=seed, options=options)
         self.unwrapped.game.last_action = 0  # type: ignore[attr-defined]
-        return answer
+        return result
 
     def render(self) -> Any:
-        """Bytes, as Gymnasium has them; MinAtar itself gives numbers from 0 to 1."""
+        """Return a uint8 image, as Gymnasium specifies; MinAtar itself returns floats from 0 to 1."""
         picture = self.env.render()
         if isinstance(picture, np.ndarray) and picture.dtype.kind == "f":
             return (picture * 255).round().astype(np.uint8)
@@ -27,13 +27,13 @@ class MinAtarEpisode(gym.Wrapper[Any, Any, Any, Any]):
 
 
 def game_of(env: gym.Env[Any, Any]) -> Any | None:
-    """MinAtar's own game within an unwrapped environment, if it is one of MinAtar's."""
-    is_one = type(env).__module__ == "minatar.gym"  # importing it would take three seconds
-    return env.game if is_one else None  # type: ignore[attr-defined]
+    """Return MinAtar's game object of an unwrapped environment, or None for other environments."""
+    is_minatar = type(env).__module__ == "minatar.gym"  # without importing it, which takes three seconds
+    return env.game if is_minatar else None  # type: ignore[attr-defined]
 
 
 def register() -> None:
-    """Make MinAtar's ids known to Gymnasium, as it does itself, without its import of three seconds."""
+    """Register MinAtar's ids with Gymnasium without importing MinAtar, which takes three seconds."""
     for game in GAMES:
         for version, minimal in (("v0", False), ("v1", True)):
             name = f"MinAtar/{game.title().replace('_', '')}-{version}"

@@ -1,15 +1,15 @@
-"""What actions are called, and what a picture shows."""
+"""Names of actions and legends of rendered images."""
 
 from quantail.envs.adapt import Adapter
 from quantail.envs.atari import AtariGame
 from quantail.envs.worlds import World
 
-BUTTONS = "nlurdf"  # MinAtar's, by number
+BUTTONS = "nlurdf"  # MinAtar's actions, by number
 MINATAR = {"n": "nothing", "l": "left", "u": "up", "r": "right", "d": "down", "f": "fire"}
 
 
 def action_names(env: Adapter) -> list[str]:
-    """A name for each action: the environment's own where it tells, else its number."""
+    """Return a name for each action: the environment's own if it has names, otherwise its number."""
     base = env.unwrapped
     if isinstance(base, AtariGame):
         return [action.name.lower() for action in base.action_set]
@@ -21,6 +21,6 @@ def action_names(env: Adapter) -> list[str]:
 
 
 def picture_legend(env: Adapter) -> str:
-    """What the colours of the environment's picture stand for, where it tells."""
+    """Return what the colours of the rendered image mean, or "" if that is unknown."""
     base = env.unwrapped
     return base.legend if isinstance(base, World) else ""

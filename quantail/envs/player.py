@@ -1,4 +1,4 @@
-"""Environments as a person plays them: frame by frame, and with every button."""
+"""Environments for human players: frame by frame and with all actions of the console."""
 
 import hashlib
 from pathlib import Path
@@ -12,7 +12,7 @@ from quantail.recipes import compose
 
 
 def make_player(env: EnvSource, render_mode: str | None = None) -> Adapter:
-    """The environment for a player: an ALE game without repeat, no-ops or sticky actions."""
+    """Make an environment for a human player, in ALE without repeat, no-ops and sticky actions."""
     if kind_of(env) == "atari":
         plain = {"action_repeat": 1, "no_ops": 0, "stack": 1, "max_episode_steps": 0}
         return make(env, compose("atari-paper", plain), render_mode, all_actions=True)
@@ -20,15 +20,15 @@ def make_player(env: EnvSource, render_mode: str | None = None) -> Adapter:
 
 
 def player_conditions(env: EnvSource) -> dict[str, Any]:
-    """All that a recorded game depends on besides its seed and actions."""
+    """Return everything that a recorded game depends on besides its seed and actions."""
     if kind_of(env) != "atari":
         return {"env": name_of(env)}
     game, options = atari_game(env)
     path = roms.get_rom_path(game)
-    cartridge = hashlib.md5(Path(path).read_bytes()).hexdigest() if path else "none"
+    checksum = hashlib.md5(Path(path).read_bytes()).hexdigest() if path else "none"
     return {
         "env": f"ALE {game}",
-        "rom": cartridge,
+        "rom": checksum,
         **options,
         "actions": "console",
         "action_repeat": 1,

@@ -1,4 +1,4 @@
-"""Evaluation: whole episodes, raw scores, and nothing that training could notice."""
+"""Evaluate agents on whole episodes with raw scores, without touching the state of training."""
 
 from quantail.evaluation.evaluate import Evaluation, evaluate, play_episodes
 from quantail.evaluation.protocols import PROTOCOLS, Protocol

@@ -1,4 +1,4 @@
-"""Playing whole episodes with an agent and counting the raw score."""
+"""Play whole episodes with an agent and record their raw, undiscounted scores."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field, replace
@@ -9,31 +9,31 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from quantail.acting.agent import Agent, Risk
+from quantail.agents.agent import Agent, Risk
 from quantail.envs import EnvSource, kind_of, make, specs_of
 from quantail.envs.adapt import Adapter
 from quantail.envs.make import name_of, require_fresh
-from quantail.envs.worlds import ExactLaw
+from quantail.envs.worlds import ExactDistribution
 from quantail.errors import QuantailError
 from quantail.evaluation.protocols import (
     A_RECORDING,
     LONGEST,
     Protocol,
-    chance,
     find_protocol,
+    probability,
     whole_number,
 )
 from quantail.evaluation.starts import Recording, Start, draw_starts, read_recording
 from quantail.risk import Neutral, RiskMeasure, parse_risk
 
-LANES = 8  # episodes under way at once
+PARALLEL_EPISODES = 8  # environments that play at the same time
 
-Watch = Callable[[int, int], None]  # episodes finished and steps played so far
+Watch = Callable[[int, int], None]  # called with the episodes finished and the steps played
 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Raw scores of whole episodes, and how they came about."""
+    """Raw scores of whole episodes, with the conditions under which they were played."""
 
     returns: NDArray[np.float64]  # the raw, undiscounted score of each episode
     lengths: NDArray[np.int64]  # in steps
@@ -51,23 +51,23 @@ class Evaluation:
         return float(self.returns.mean())
 
     def value(self, risk: Risk | None = None) -> float:
-        """The episodes' returns valued by a risk measure, the policy's own unless told.
+        """Return the value of the episode returns under a risk measure, by default the policy's own.
 
-        This is the risk of whole episodes: CVaR(0.1) is the mean of the worst tenth of them.
+        The measure is applied to whole episodes: CVaR(0.1) is the mean of the worst tenth of them.
         """
         measure = self.risk if risk is None else parse_risk(risk)
         if isinstance(measure, Neutral):
             return self.mean
-        return ExactLaw.of(self.returns).value(measure)
+        return ExactDistribution.of(self.returns).value(measure)
 
     @property
     def std(self) -> float:
-        """Standard deviation over episodes."""
+        """Return the standard deviation over episodes."""
         return float(self.returns.std(ddof=1)) if len(self.returns) > 1 else 0.0
 
-    def quantile(self, level: float) -> float:
-        """A quantile of the episodes' scores."""
-        return float(np.quantile(self.returns, level))
+    def quantile(self, tau: float) -> float:
+        """Return the quantile of the episode scores at the fraction τ."""
+        return float(np.quantile(self.returns, tau))
 
     def to_dict(self) -> dict[str, Any]:
         return {
@@ -103,14 +103,16 @@ def evaluate(
     starts: str | Path | Recording | None = None,
     watch: Watch = lambda episodes, steps: None,
 ) -> Evaluation:
-    """Play whole episodes in `env` (the agent's own unless told); the same seed plays the same ones.
+    """Play whole episodes with the agent and return their scores; a seed always plays the same ones.
 
-    `protocol` is "own" (30 episodes as in training), "no-op", "sticky", "human-starts" (which takes the
-    recording `starts`) or one of your own. `episodes` or `frames` change how long it looks; `epsilon`
-    changes the protocol, and its name tells. `watch` is called with the episodes and steps done so far.
+    `env` defaults to the agent's own environment. `protocol` is "own" (30 episodes under the
+    conditions of training), "no-op", "sticky", "human-starts" (which needs the recording `starts`) or a
+    `Protocol` of your own. `episodes` or `frames` set the length of the evaluation. `epsilon` changes a
+    condition of the protocol, which is added to its name. `watch` is called with the number of episodes
+    and steps played so far.
     """
     if not isinstance(agent, Agent):
-        raise QuantailError("agent takes what quantail.load or quantail.train returns.")
+        raise QuantailError("agent takes an Agent, as quantail.load and quantail.train return it.")
     source = agent.env if env is None else env
     seed = whole_number("seed", seed, 0)
     chosen = protocol
@@ -120,7 +122,7 @@ def evaluate(
             chosen = replace(chosen, frames=0, episodes=30)
     chosen = with_budget(chosen, episodes, frames)
     if epsilon is not None:
-        chosen = chosen.changed(epsilon=chance("epsilon", epsilon))
+        chosen = chosen.changed(epsilon=probability("epsilon", epsilon))
     drawn: Sequence[Start] = ()
     if chosen.starts:
         recording = _recording(starts)
@@ -132,23 +134,25 @@ def evaluate(
     elif starts is not None:
         raise QuantailError(f"starts is for protocol human-starts, not {chosen.name}.")
     settings = chosen.adapt(agent.settings)
-    count = LANES if chosen.frames else min(LANES, chosen.episodes)
-    lanes = [make(source, settings) for _ in range(count)]
+    count = PARALLEL_EPISODES if chosen.frames else min(PARALLEL_EPISODES, chosen.episodes)
+    adapters = [make(source, settings) for _ in range(count)]
     require_fresh(source)
     try:
-        return play_episodes(agent, lanes, chosen, seed=seed, risk=risk, starts=drawn, watch=watch)
+        return play_episodes(agent, adapters, chosen, seed=seed, risk=risk, starts=drawn, watch=watch)
     finally:
-        for lane in lanes:
-            lane.close()
+        for adapter in adapters:
+            adapter.close()
 
 
 def with_budget(protocol: Protocol, episodes: int | None, frames: int | None) -> Protocol:
-    """The protocol with as many episodes, or the whole ones within as many frames."""
+    """Return the protocol with a budget of episodes, or of frames, in place of its own."""
     if episodes is not None and frames is not None:
-        raise QuantailError("an evaluation takes episodes or frames, not both.")
+        raise QuantailError("an evaluation takes either episodes or frames, not both.")
     if frames is not None:
         if protocol.starts:
-            raise QuantailError("human-starts takes episodes, one from each start, not frames.")
+            raise QuantailError(
+                "human-starts takes a number of episodes, one from each start, not frames."
+            )
         return replace(protocol, frames=max(whole_number("frames", frames, 1), protocol.action_repeat))
     if episodes is None:
         return protocol
@@ -158,14 +162,14 @@ def with_budget(protocol: Protocol, episodes: int | None, frames: int | None) ->
 def _recording(starts: str | Path | Recording | None) -> Recording:
     if starts is None:
         raise QuantailError(
-            "human-starts takes a recording, with starts or --starts FILE: `quantail play` makes one."
+            "human-starts needs a recording: pass starts, or --starts FILE. `quantail play` makes one."
         )
     return starts if isinstance(starts, Recording) else read_recording(starts)
 
 
 def play_episodes(
     agent: Agent,
-    lanes: Sequence[Adapter],
+    adapters: Sequence[Adapter],
     protocol: Protocol,
     *,
     seed: int,
@@ -174,28 +178,28 @@ def play_episodes(
     stop: Callable[[], bool] = lambda: False,
     watch: Watch = lambda episodes, steps: None,
 ) -> Evaluation:
-    """Play the protocol's episodes, or the whole ones that fit into its frames one after another.
+    """Play the episodes of a protocol, or as many whole episodes as fit into its budget of frames.
 
-    Episode i depends on the seed and i alone, not on how many lanes there are. One that would never
-    end is cut after 27,000 steps, unless the protocol says when.
+    Episode i depends only on the seed and on i, not on the number of adapters. Without a limit in the
+    protocol, an episode is truncated after 27,000 steps.
     """
-    observation, actions = specs_of(lanes[0])
+    observation, actions = specs_of(adapters[0])
     if (observation, actions.count) != (agent.observation, agent.actions.count):
         raise QuantailError(
             f"the agent was trained on {name_of(agent.env)} ({agent.observation.shape}, "
-            f"{agent.actions.count} actions), which {lanes[0].name} "
-            f"({observation.shape}, {actions.count} actions) does not match."
+            f"{agent.actions.count} actions) and cannot play {adapters[0].name} "
+            f"({observation.shape}, {actions.count} actions)."
         )
     measure = agent.risk if risk is None else parse_risk(risk)
     epsilon, episodes, steps = protocol.epsilon, protocol.episodes, protocol.budget_steps
     finished: dict[int, _Play] = {}
-    lanes = lanes if steps else lanes[:episodes]
+    adapters = adapters if steps else adapters[:episodes]
 
-    def begin(index: int, lane: Adapter) -> _Play:
-        return _Play(index, seed, lane, protocol, starts[index] if starts else None)
+    def begin(index: int, adapter: Adapter) -> _Play:
+        return _Play(index, seed, adapter, protocol, starts[index] if starts else None)
 
-    playing = [begin(index, lane) for index, lane in enumerate(lanes)]
-    following, played = len(lanes), 0
+    playing = [begin(index, adapter) for index, adapter in enumerate(adapters)]
+    next_index, played = len(adapters), 0
     while not _complete(finished, episodes, steps):
         if stop():
             raise EvaluationStopped
@@ -212,9 +216,9 @@ def play_episodes(
                 still.append(play)
                 continue
             finished[play.index] = play
-            if steps or following < episodes:
-                still.append(begin(following, play.lane))
-                following += 1
+            if steps or next_index < episodes:
+                still.append(begin(next_index, play.adapter))
+                next_index += 1
         played += len(playing)
         watch(len(finished), played)
         playing = still
@@ -222,7 +226,7 @@ def play_episodes(
     return Evaluation(
         returns=np.array([play.score for play in counted]),
         lengths=np.array([play.length for play in counted]),
-        env=lanes[0].name,
+        env=adapters[0].name,
         risk=measure,
         protocol=protocol,
         seed=seed,
@@ -230,16 +234,16 @@ def play_episodes(
 
 
 class EvaluationStopped(Exception):  # noqa: N818
-    """The caller asked to stop before the evaluation was complete."""
+    """Raised when the caller asks to stop before the evaluation is complete."""
 
 
 @dataclass
 class _Play:
-    """One episode under way in one lane."""
+    """An episode in progress in one adapter."""
 
     index: int
     seed: int
-    lane: Adapter
+    adapter: Adapter
     protocol: Protocol
     start: Start | None
     score: float = 0.0
@@ -253,21 +257,24 @@ class _Play:
         self.generator = np.random.default_rng([self.seed, self.index])
         seed, before = int(self.generator.integers(2**31)), 0
         if self.start is None:
-            self.observation, _ = self.lane.reset(seed=seed)
+            self.observation, _ = self.adapter.reset(seed=seed)
         else:
-            self.observation = self.lane.reset_to(self.start.seed, self.start.actions)
-            before = len(self.start.actions)  # they count: the limit is that of the whole game
+            self.observation = self.adapter.reset_to(self.start.seed, self.start.actions)
+            before = len(
+                self.start.actions
+            )  # the frame limit covers the whole game, with the recorded part
         left = (self.protocol.max_frames - before) // self.protocol.action_repeat
         self.longest = left if self.protocol.max_frames else LONGEST
 
     def step(self, action: int) -> None:
-        self.observation, reward, terminated, truncated, _ = self.lane.step(action)
+        self.observation, reward, terminated, truncated, _ = self.adapter.step(action)
         self.score += reward
         self.length += 1
         self.over = terminated or truncated or self.length >= self.longest
 
 
 def _complete(finished: dict[int, _Play], episodes: int, steps: int) -> bool:
+    """Return whether the finished episodes fill the budget."""
     if not steps:
         return len(finished) == episodes
     total, index = 0, 0
@@ -277,7 +284,7 @@ def _complete(finished: dict[int, _Play], episodes: int, steps: int) -> bool:
 
 
 def _count(finished: dict[int, _Play], episodes: int, steps: int) -> int:
-    """How many episodes, in their order, count: those within the budget of steps, at least one."""
+    """Return how many episodes, in their order, fit into the budget of steps; at least one."""
     if not steps:
         return episodes
     total, index = 0, 0

@@ -1,4 +1,4 @@
-"""The 57 games of the ALE that have human scores, and what their names are."""
+"""The 57 games of the ALE with published human scores, and the spellings of their names."""
 
 import csv
 import re
@@ -9,7 +9,7 @@ from pathlib import Path
 
 REFERENCE = Path(__file__).parent / "reference"
 VIDEO_PINBALL = "video_pinball"
-# Other names of the games, in plain letters.
+# Alternative names of games, reduced to lower-case letters and digits.
 ALIASES = {
     "jamesbond007": "jamesbond",
     "montezumasrevenge": "montezuma_revenge",
@@ -22,19 +22,19 @@ ALIASES = {
 
 @dataclass(frozen=True)
 class Baseline:
-    """What a random player and a person score in a game."""
+    """The scores of random play and of a human in one game."""
 
     random: float
     human: float
 
     def normalise(self, score: float) -> float:
-        """0 is random play, 1 a person's."""
+        """Return the human-normalised score: 0 is random play, 1 is human play."""
         return (score - self.random) / (self.human - self.random)
 
 
 @cache
 def baselines(human_starts: bool = False) -> dict[str, Baseline]:
-    """The 57 games' random and human scores, from no-op starts or from human starts."""
+    """Return the random and human scores of the 57 games, from no-op starts or from human starts."""
     suffix = "_human_starts" if human_starts else ""
     return {
         row["game"]: Baseline(float(row[f"random{suffix}"]), float(row[f"human{suffix}"]))
@@ -43,14 +43,14 @@ def baselines(human_starts: bool = False) -> dict[str, Baseline]:
 
 
 def read_reference(name: str) -> Iterator[dict[str, str]]:
-    """The rows of a table in reference/."""
+    """Yield the rows of a table in reference/."""
     with (REFERENCE / f"{name}.csv").open(encoding="utf-8", newline="") as file:
         yield from csv.DictReader(file)
 
 
 @cache
 def game_of(name: str) -> str:
-    """One spelling of a game, by any of its names: ALE/MsPacman-v5, Ms. Pacman, ms_pacman."""
+    """Return the canonical name of a game: ms_pacman for ALE/MsPacman-v5, Ms. Pacman and others."""
     plain = re.sub(r"(NoFrameskip|Deterministic)?-v\d+$", "", name.strip())
     family, _, last = plain.rpartition("/")
     ale = family.lower() in ("", "ale")
@@ -62,13 +62,13 @@ def game_of(name: str) -> str:
 
 
 def family_of(env: str) -> str:
-    """Environments that may stand in one table: those of the ALE, of a namespace, or one alone."""
+    """Return the family of environments that share a table: ALE, a namespace, or the id itself."""
     plain = env.rpartition(":")[2]
     return "ALE" if game_of(plain) in baselines() else plain.rpartition("/")[0] or plain
 
 
 def title_of(game: str) -> str:
-    """A game's name for people."""
+    """Return the name of a game as tables print it."""
     return game.rpartition("/")[2].replace("_", " ").title()
 
 

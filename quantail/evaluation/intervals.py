@@ -1,4 +1,4 @@
-"""Intervals and performance profiles over games and seeds, by rliable's stratified bootstrap."""
+"""Confidence intervals and performance profiles by rliable's stratified bootstrap."""
 
 from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
@@ -15,7 +15,7 @@ CONFIDENCE = 0.95
 
 
 def aggregate_intervals(scores: Matrix) -> dict[str, tuple[float, float]]:
-    """For each aggregate, the interval from resampling the seeds of every game."""
+    """Return the interval of each aggregate, from resampling the seeds within every game."""
 
     def all_at_once(sample: Matrix) -> Matrix:
         return np.array([aggregate(sample) for aggregate in AGGREGATES.values()])
@@ -25,14 +25,17 @@ def aggregate_intervals(scores: Matrix) -> dict[str, tuple[float, float]]:
 
 
 def mean_intervals(scores: Matrix) -> Matrix:
-    """The interval of the mean over seeds at each of several points: [2, points] of [seeds, points]."""
+    """Return the interval of the mean over seeds at each point: [seeds, points] -> [2, points]."""
     return _intervals(scores, lambda sample: sample.mean(axis=0))
 
 
 def performance_profiles(
     scores: Mapping[str, Matrix], taus: NDArray[np.float64]
 ) -> dict[str, tuple[Matrix, Matrix | None]]:
-    """For each agent, the share of runs that score above each τ, and its interval where seeds allow."""
+    """Return for each agent the share of runs above each score threshold τ, and its interval.
+
+    An agent with one seed has no interval.
+    """
     profiles: dict[str, tuple[Matrix, Matrix | None]] = {}
     for agent, matrix in scores.items():
         if len(matrix) < 2:
@@ -48,7 +51,7 @@ def performance_profiles(
 
 def _intervals(scores: Matrix, statistic: object) -> Matrix:
     if len(scores) < 2:
-        raise QuantailError("an interval over seeds needs two or more of them, and there is one.")
+        raise QuantailError("an interval over seeds needs two or more seeds, and there is only one.")
     with _rliable() as library:
         _, intervals = library.get_interval_estimates(
             {"agent": scores}, statistic, reps=REPEATS, confidence_interval_size=CONFIDENCE
@@ -59,9 +62,10 @@ def _intervals(scores: Matrix, statistic: object) -> Matrix:
 
 @contextmanager
 def _rliable() -> Iterator[ModuleType]:
-    """The library, drawing the same samples each time.
+    """Provide rliable with a fixed seed, so that intervals are reproducible.
 
-    It resamples by numpy's global generator, whatever random_state it is given, so that one is lent.
+    rliable resamples with numpy's global generator whatever random_state it gets. That generator is
+    seeded here and restored afterwards.
     """
     try:
         from rliable import library

@@ -1,4 +1,4 @@
-"""Protocols: under what conditions episodes are played. A score means nothing without its own."""
+"""Evaluation protocols: the conditions under which episodes are played and scores can be compared."""
 
 import hashlib
 import json
@@ -11,20 +11,20 @@ from quantail.envs.make import Kind
 from quantail.errors import QuantailError, did_you_mean
 from quantail.settings import Settings
 
-BUDGET = ("frames", "episodes")  # how long one looks, not what one looks at
-LONGEST = 27_000  # steps after which an episode without any limit is cut
-A_RECORDING = "a recording"  # where a protocol takes starts, until one is given
+BUDGET = ("frames", "episodes")  # the length of an evaluation, not its conditions
+LONGEST = 27_000  # steps after which an episode without a limit is truncated
+A_RECORDING = "a recording"  # placeholder for `starts` until a recording is given
 
 
 def whole_number(name: str, value: Any, least: int) -> int:
-    """A whole number of at least so much, or a sentence."""
+    """Return the value as an integer; raise an error if it is not a whole number of at least `least`."""
     if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
         raise QuantailError(f"{name} takes a whole number of at least {least}, not {value!r}.")
     return int(value)
 
 
-def chance(name: str, value: Any) -> float:
-    """A number from 0 to 1, or a sentence."""
+def probability(name: str, value: Any) -> float:
+    """Return the value as a float; raise an error if it is not a number from 0 to 1."""
     if isinstance(value, str | bool) or not np.isscalar(value) or not 0 <= float(value) <= 1:  # type: ignore[arg-type]
         raise QuantailError(f"{name} takes a number from 0 to 1, not {value!r}.")
     return float(value)  # type: ignore[arg-type]
@@ -32,18 +32,18 @@ def chance(name: str, value: Any) -> float:
 
 @dataclass(frozen=True)
 class Protocol:
-    """The conditions of an evaluation, and how many episodes or frames it looks at."""
+    """The conditions of an evaluation, and its budget of episodes or frames."""
 
     name: str
-    no_ops: int = 0  # most frames of no-op before the agent plays
-    sticky: float = 0.0  # chance, at each frame, that the last action is played again
+    no_ops: int = 0  # maximum number of no-op frames before the agent plays
+    sticky: float = 0.0  # probability, at each frame, that the previous action is repeated
     action_repeat: int = 1  # frames
     epsilon: float = 0.001
-    max_frames: int = 0  # of a game, then it is cut; 0 is the environment's own limit
-    starts: str = ""  # the recording that the starts are drawn from: its checksum and who played
-    frames: int = 0  # whole episodes within so many; 0 counts episodes instead
+    max_frames: int = 0  # of an episode before truncation; 0 is the environment's own limit
+    starts: str = ""  # the recording that starts are sampled from: its checksum and player
+    frames: int = 0  # budget of frames for whole episodes; 0 uses `episodes` instead
     episodes: int = 30
-    version: int = 1  # of what these words mean
+    version: int = 1  # raised when the meaning of a field changes
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -57,15 +57,15 @@ class Protocol:
         object.__setattr__(self, "version", whole_number("version", self.version, 1))
         for name in ("name", "starts"):
             if not isinstance(getattr(self, name), str):
-                raise QuantailError(f"{name} takes a text, not {getattr(self, name)!r}.")
+                raise QuantailError(f"{name} takes a string, not {getattr(self, name)!r}.")
         for name in ("sticky", "epsilon"):
-            object.__setattr__(self, name, chance(name, getattr(self, name)))
+            object.__setattr__(self, name, probability(name, getattr(self, name)))
 
     @property
     def hash(self) -> str:
-        """The same for the same conditions, whatever they are called and however long one looks.
+        """Return a hash of the conditions, without the name and the budget.
 
-        Starts count as there or not: each game has a recording of its own.
+        Of `starts`, only whether there are any counts, because each game has its own recording.
         """
         conditions = {k: v for k, v in asdict(self).items() if k not in (*BUDGET, "name")}
         text = json.dumps(conditions | {"starts": bool(self.starts)}, sort_keys=True)
@@ -73,22 +73,22 @@ class Protocol:
 
     @property
     def label(self) -> str:
-        """Name, version and hash."""
+        """Return the name with version and hash."""
         return f"{self.name} v{self.version} ({self.hash})"
 
     @property
     def budget_steps(self) -> int:
-        """Decisions that the budget of frames allows; 0 where episodes are counted."""
+        """Return the budget in agent steps; 0 if the budget counts episodes."""
         return self.frames // self.action_repeat
 
     def changed(self, **conditions: Any) -> "Protocol":
-        """The same with other conditions, which then stand in its name."""
-        told = {k: v for k, v in conditions.items() if v != getattr(self, k)}
-        words = " and ".join(f"{name} {value:g}" for name, value in told.items())
-        return replace(self, name=f"{self.name} with {words}" if told else self.name, **told)
+        """Return the protocol with other conditions, which are added to its name."""
+        changes = {k: v for k, v in conditions.items() if v != getattr(self, k)}
+        words = " and ".join(f"{name} {value:g}" for name, value in changes.items())
+        return replace(self, name=f"{self.name} with {words}" if changes else self.name, **changes)
 
     def adapt(self, settings: Settings) -> Settings:
-        """The agent's settings, with an environment as this protocol has it."""
+        """Return the agent's settings with the environment set up as this protocol requires."""
         limit = self.max_frames // self.action_repeat
         named = ("no_ops", "sticky", "action_repeat")
         changes = {name: getattr(self, name) for name in named} | {"max_episode_steps": limit}
@@ -101,32 +101,32 @@ class Protocol:
 
     @classmethod
     def from_dict(cls, content: Any) -> "Protocol":
-        """What `to_dict` gave; one that was changed since, so that its hash is another's, is refused."""
+        """Restore a protocol from `to_dict`; refuse one whose content does not match its hash."""
         known = {field.name for field in fields(cls)} | {"hash"}
         if not isinstance(content, dict) or "name" not in content:
-            raise QuantailError(f"a protocol takes a name and conditions, not {content!r}.")
+            raise QuantailError(f"a protocol needs a name and conditions, not {content!r}.")
         if unknown := content.keys() - known:
-            raise QuantailError(f"a protocol has no {', '.join(sorted(unknown))}.")
+            raise QuantailError(f"a protocol has no field {', '.join(sorted(unknown))}.")
         protocol = cls(**{k: v for k, v in content.items() if k != "hash"})
         if content.get("hash", protocol.hash) != protocol.hash:
             raise QuantailError(
-                f"the protocol {protocol.label} does not have the hash that it names, {content['hash']}"
+                f"the protocol {protocol.label} does not match its stored hash {content['hash']}."
             )
         return protocol
 
     def describe(self) -> str:
-        """All of it in one line."""
+        """Return all conditions and the budget in one line."""
         parts = [f"ε {self.epsilon:g}"]
         if self.starts:
-            parts.append(f"starts drawn from {self.starts}")
+            parts.append(f"starts sampled from {self.starts}")
         elif self.no_ops:
             parts.append(f"up to {self.no_ops} no-op frames")
         if self.sticky:
             parts.append(f"sticky actions {self.sticky:g}")
         if self.action_repeat > 1:
-            parts.append(f"an action lasts {self.action_repeat} frames")
+            parts.append(f"each action repeated for {self.action_repeat} frames")
         own = f"the environment's own limit, at most {LONGEST:,} steps"
-        parts.append(f"cut at {f'{self.max_frames:,} frames' if self.max_frames else own}")
+        parts.append(f"truncated at {f'{self.max_frames:,} frames' if self.max_frames else own}")
         budget = f"whole episodes within {self.frames:,} frames, at least one"
         if not self.frames:
             budget = f"{self.episodes:,} {'episode' if self.episodes == 1 else 'episodes'}"
@@ -142,15 +142,15 @@ PROTOCOLS = {
 }
 
 ABOUT = {
-    "own": "as the run was evaluated in training",
-    "no-op": "the paper's: up to 30 no-op frames, ε 0.001, 108,000 frames a game (ALE)",
-    "sticky": "Machado et al. 2018: sticky actions 0.25, no no-ops, no life signal (ALE)",
-    "human-starts": "from moments of games that a person played; the score counts from there",
+    "own": "the conditions under which the run was evaluated in training",
+    "no-op": "the paper's: up to 30 no-op frames, ε 0.001, at most 108,000 frames per episode (ALE)",
+    "sticky": "Machado et al. 2018: sticky actions 0.25, no no-op frames, no life-loss signal (ALE)",
+    "human-starts": "start from states of recorded human games and count the score from there",
 }
 
 
 def own_protocol(settings: Settings) -> Protocol:
-    """What a run is evaluated under in training; called by a standard's name where it is that."""
+    """Return the protocol of evaluations in training, under its standard name if it has one."""
     s = settings
     protocol = Protocol(
         "own",
@@ -167,7 +167,7 @@ def own_protocol(settings: Settings) -> Protocol:
 
 
 def find_protocol(name: str, kind: Kind, settings: Settings) -> Protocol:
-    """The protocol of this name, as it is for this kind of environment."""
+    """Return the protocol with this name for this kind of environment."""
     if name == "own":
         return own_protocol(settings)
     if not isinstance(name, str) or name not in PROTOCOLS:
@@ -178,7 +178,7 @@ def find_protocol(name: str, kind: Kind, settings: Settings) -> Protocol:
     if kind == "atari":
         return PROTOCOLS[name]
     if name != "human-starts":
-        raise QuantailError(f"protocol {name} is for ALE games: it takes own or human-starts here.")
+        raise QuantailError(f"protocol {name} is for ALE games: use own or human-starts here.")
     standard = PROTOCOLS[name]
     own = own_protocol(settings)
     return replace(own, name=name, starts=standard.starts, frames=0, episodes=standard.episodes)

@@ -1,4 +1,4 @@
-"""Published figures, each with its source and protocol. What they are is told in reference/README.md."""
+"""Published results, each with its source and protocol. reference/README.md describes the tables."""
 
 from collections.abc import Iterable
 from dataclasses import dataclass
@@ -15,7 +15,7 @@ Array = NDArray[np.float64]
 
 @dataclass(frozen=True)
 class Source:
-    """Where figures come from, and under what conditions they were made."""
+    """The origin of published results, and the conditions under which they were measured."""
 
     name: str
     protocol: str
@@ -33,13 +33,13 @@ class Curve:
     agent: str
     frames: Array
     scores: Array
-    low: Array | None  # the lowest and the highest seed, where told
+    low: Array | None  # the lowest and the highest seed, where published
     high: Array | None
 
 
 @dataclass(frozen=True)
 class Aggregate:
-    """What all games together say of an agent, as a source has it or as its scores give it."""
+    """Aggregate scores of an agent over games, published or computed from published scores."""
 
     source: Source
     protocol: str
@@ -48,35 +48,35 @@ class Aggregate:
     frames: int  # of training
     games: int | None
     seeds: str
-    figures: dict[str, float]  # median, iqm, human_gap, ...: those that are known; 1 is a person's score
+    figures: dict[str, float]  # median, iqm, human_gap, ..., where known; 1 is the human score
     iqm_over: str  # runs or games
 
 
 @dataclass(frozen=True)
 class TableRow:
-    """A row of the paper's Table 1 or 2, beside what follows from published scores of games."""
+    """A row of the paper's Table 1 or 2, with the values computed from published scores of games."""
 
     agent: str
     printed: dict[str, float]  # percentages, and the gap
-    follows: dict[str, float]  # the same, computed; empty where no scores are published
-    data: str  # the table of scores that it is computed from
+    computed: dict[str, float]  # the same, from scores; empty where no scores are published
+    data: str  # the table of scores that `computed` is based on
     games: int
 
     def agrees(self, figure: str) -> bool:
-        """Whether the printed figure is the computed one, rounded as it is printed."""
+        """Return whether the printed value equals the computed one, rounded as it is printed."""
         digits = 3 if figure == "gap" else 0
-        return figure in self.follows and round(self.follows[figure], digits) == self.printed[figure]
+        return figure in self.computed and round(self.computed[figure], digits) == self.printed[figure]
 
 
 @cache
 def sources() -> dict[str, Source]:
-    """Every source by its name."""
+    """Return every source by its name."""
     return {row["source"]: Source(*row.values()) for row in read_reference("sources")}
 
 
 @cache
 def paper_scores() -> dict[str, dict[str, float]]:
-    """The appendix's raw scores, one seed: agent -> game -> score."""
+    """Return the raw scores of the paper's appendix (one seed): agent -> game -> score."""
     rows = list(read_reference("paper_scores"))
     agents = [name for name in rows[0] if name != "game"]
     return {agent: {row["game"]: float(row[agent]) for row in rows} for agent in agents}
@@ -84,7 +84,7 @@ def paper_scores() -> dict[str, dict[str, float]]:
 
 @cache
 def published_scores(source: str) -> dict[str, dict[str, float]]:
-    """The raw scores of a source: agent -> game -> score."""
+    """Return the raw scores of a source: agent -> game -> score."""
     found: dict[str, dict[str, float]] = {}
     for row in read_reference("scores"):
         if row["source"] == source:
@@ -93,7 +93,7 @@ def published_scores(source: str) -> dict[str, dict[str, float]]:
 
 
 def published_results(game: str) -> list[tuple[Source, str, float]]:
-    """Every single published score of a game: source, agent, score."""
+    """Return every published score of a game as (source, agent, score)."""
     return [
         (sources()[row["source"]], row["agent"], float(row["score"]))
         for row in read_reference("scores")
@@ -102,7 +102,7 @@ def published_results(game: str) -> list[tuple[Source, str, float]]:
 
 
 def published_curves(game: str) -> list[Curve]:
-    """Every published learning curve of a game."""
+    """Return every published learning curve of a game."""
     return _curves((row for row in read_reference("curves") if row["game"] == game), "score")
 
 
@@ -128,7 +128,7 @@ def _curves(rows: Iterable[dict[str, str]], figure: str) -> list[Curve]:
 
 
 def median_curves() -> list[Curve]:
-    """Published curves of the median over games, in per cent of a person's score."""
+    """Return published curves of the median over games, in percent of the human score."""
     return _curves(read_reference("median_curves"), "median")
 
 
@@ -136,7 +136,7 @@ FIGURES = ("median", "iqm", "human_gap", "optimality_gap", "mean", "mean_random_
 
 
 def published_aggregates() -> list[Aggregate]:
-    """Aggregates over games whose single scores are too many to keep here, or were never published."""
+    """Return aggregates whose per-game scores are too large to ship, or were never published."""
     return [
         Aggregate(
             sources()[row["source"]],
@@ -154,7 +154,7 @@ def published_aggregates() -> list[Aggregate]:
 
 
 def table_1() -> list[TableRow]:
-    """The paper's Table 1, no-op starts, beside what follows from scores of single games."""
+    """Return the paper's Table 1 (no-op starts), with values computed from per-game scores."""
     data = {agent: ("appendix", scores) for agent, scores in paper_scores().items()}
     data["c51"] = ("C51 paper", published_scores("c51-no-op")["C51"])
     data["rainbow"] = ("Rainbow paper", published_scores("rainbow-table6")["Rainbow"])
@@ -162,12 +162,12 @@ def table_1() -> list[TableRow]:
     for row in read_reference("paper_table1"):
         printed = {name: float(row[name]) for name in ("median", "gap", "mean")}
         name, scores = data.get(row["agent"], ("", {}))
-        rows.append(TableRow(row["agent"], printed, _follows(scores), name, len(scores)))
+        rows.append(TableRow(row["agent"], printed, _computed(scores), name, len(scores)))
     return rows
 
 
 def table_2() -> list[TableRow]:
-    """The paper's Table 2, human starts, beside what follows from scores of single games."""
+    """Return the paper's Table 2 (human starts), with values computed from per-game scores."""
     rainbow = published_scores("rainbow-table5")
     data = {
         "dqn": ("Rainbow paper", rainbow["DQN"]),
@@ -184,13 +184,13 @@ def table_2() -> list[TableRow]:
         name, scores = data.get(row["agent"], ("", {}))
         printed = {"median": float(row["median"])}
         rows.append(
-            TableRow(row["agent"], printed, _follows(scores, human_starts=True), name, len(scores))
+            TableRow(row["agent"], printed, _computed(scores, human_starts=True), name, len(scores))
         )
     return rows
 
 
-def _follows(scores: dict[str, float], human_starts: bool = False) -> dict[str, float]:
-    """Median, gap and mean as the paper's tables have them: the mean with random 0 in Video Pinball."""
+def _computed(scores: dict[str, float], human_starts: bool = False) -> dict[str, float]:
+    """Return median, gap and mean as in the paper's tables, with Video Pinball's random score as 0."""
     if not scores:
         return {}
     found = normalise({game: [score] for game, score in scores.items()}, human_starts).aggregates()

@@ -1,4 +1,4 @@
-"""Results of evaluations as tidy rows: one for each agent, game and seed."""
+"""Evaluation results as tidy rows: one for each agent, game and seed."""
 
 import csv
 import io
@@ -13,13 +13,13 @@ from quantail.errors import QuantailError, damage, did_you_mean
 from quantail.evaluation.games import game_of
 from quantail.evaluation.protocols import PROTOCOLS
 
-UNKNOWN = "not told"
+UNKNOWN = "not told"  # stored in CSV files
 LABEL = re.compile(r"(?P<name>.*?)( v(?P<version>\d+))?( \((?P<hash>[^()]*)\))?")
 
 
 @dataclass(frozen=True)
 class Result:
-    """One score of one agent in one game."""
+    """The score of one agent and seed in one game."""
 
     agent: str
     game: str
@@ -27,7 +27,7 @@ class Result:
     score: float
     protocol: str = UNKNOWN
     starts: str = ""  # the recording, for human starts
-    frames: str = ""  # of training that the weights have seen
+    frames: str = ""  # of training behind the weights
     episodes: str = ""
     source: str = ""  # run or file
 
@@ -37,12 +37,15 @@ class Result:
 
     @property
     def protocol_name(self) -> str:
-        """The protocol without its version and hash."""
+        """Return the name of the protocol, without version and hash."""
         return _parts(self.protocol)["name"]
 
     @property
     def conditions(self) -> str:
-        """The hash of the protocol, a standard's where its name alone is told, else what is told."""
+        """Return the protocol's hash; for the bare name of a standard protocol, the hash of that.
+
+        A label with neither a hash nor a standard name is returned as it is.
+        """
         parts = _parts(self.protocol)
         if parts["hash"]:
             return parts["hash"]
@@ -53,7 +56,7 @@ class Result:
         return self.protocol
 
     def matches(self, protocol: str | None, starts: str | None = None) -> bool:
-        """Whether it was made under this protocol (its name, label or hash) and from this recording."""
+        """Return whether the result has this protocol (name, label or hash) and this recording."""
         asked = Result("", self.game, "", 0.0, protocol or "")
         names = (self.protocol, self.protocol_name, self.conditions)
         fits = protocol is None or protocol in names or asked.conditions == self.conditions
@@ -70,24 +73,24 @@ def _parts(label: str) -> dict[str, str]:
 
 
 def _checksum(starts: str) -> str:
-    """Of `recording CHECKSUM by PLAYER`."""
+    """Return the checksum in `recording CHECKSUM by PLAYER`."""
     return starts.removeprefix("recording ").partition(" by ")[0]
 
 
 def asked_for(protocol: str | None, starts: str | None) -> str:
-    """A choice of results in words, to stand behind "no result"."""
+    """Describe a selection of results, to follow "no result" in a message."""
     words = [f"under protocol {protocol}"] * bool(protocol) + [f"from starts {starts}"] * bool(starts)
     return " ".join(words)
 
 
 def what_there_is(results: Iterable[Result]) -> str:
-    """The protocols of results, and their recordings, each once."""
-    told = (f"{one.protocol_name}{f' from {one.starts}' * bool(one.starts)}" for one in results)
-    return ", ".join(sorted(set(told)))
+    """List the protocols of results with their recordings, each once."""
+    names = (f"{one.protocol_name}{f' from {one.starts}' * bool(one.starts)}" for one in results)
+    return ", ".join(sorted(set(names)))
 
 
 def read_results(path: Path) -> list[Result]:
-    """Results from a CSV with the columns game and score, and perhaps agent, seed and protocol."""
+    """Read results from a CSV file with the columns game and score; the other columns are optional."""
     try:
         with path.open(encoding="utf-8-sig", newline="") as file:
             reader = csv.DictReader(file)
@@ -103,21 +106,21 @@ def read_results(path: Path) -> list[Result]:
 
 
 def _check_header(path: Path, header: Sequence[str]) -> None:
-    takes = f"it takes {', '.join(COLUMNS)}, of which game and score must be there"
+    takes = f"the columns are {', '.join(COLUMNS)}, of which game and score are required"
     unknown = [name for name in header if name not in COLUMNS]
     guess = did_you_mean(unknown[0], COLUMNS) if unknown else ""
     if missing := {"game", "score"} - set(header):
         raise QuantailError(f"{path} lacks the column {' and '.join(sorted(missing))}: {takes}.{guess}")
     if unknown:
         named = ", ".join(map(repr, unknown))
-        raise QuantailError(f"{path} has columns that mean nothing here, {named}: {takes}.{guess}")
+        raise QuantailError(f"{path} has unknown columns, {named}: {takes}.{guess}")
 
 
 def _result(path: Path, line: int, row: dict[Any, Any]) -> Result:
     if None in row:
         raise QuantailError(
-            f"{path}, line {line} has more cells than the table has columns: a number with a comma "
-            'between its thousands takes quotes, as "1,234".'
+            f"{path}, line {line} has more cells than the table has columns: put a number with a "
+            'thousands separator in quotes, as in "1,234".'
         )
     known = {name.strip(): value.strip() for name, value in row.items() if value and value.strip()}
     score = _number(known.pop("score", ""))
@@ -125,17 +128,17 @@ def _result(path: Path, line: int, row: dict[Any, Any]) -> Result:
         raise QuantailError(f"{path}, line {line}: score takes a number.")
     if "game" not in known:
         raise QuantailError(f"{path}, line {line}: game is empty.")
-    told = {"agent": path.stem, "seed": "0", "source": str(path)} | known
-    return Result(score=score, **told | {"game": game_of(known["game"])})
+    values = {"agent": path.stem, "seed": "0", "source": str(path)} | known
+    return Result(score=score, **values | {"game": game_of(known["game"])})
 
 
 def results_csv(results: Iterable[Result]) -> str:
-    """The table that `read_results` reads."""
+    """Return the results as CSV text, as `read_results` reads it."""
     return csv_text(COLUMNS, (asdict(result).values() for result in results))
 
 
 def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
-    """A table as a CSV file has it."""
+    """Return a table as CSV text."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(columns)
@@ -144,7 +147,7 @@ def csv_text(columns: Iterable[str], rows: Iterable[Iterable[Any]]) -> str:
 
 
 def _number(text: str) -> float:
-    """A number, commas between its thousands or not; anything else is not one."""
+    """Parse a number, with or without thousands separators; return NaN for anything else."""
     if re.fullmatch(r"-?\d{1,3}(,\d{3})+(\.\d*)?", text):
         text = text.replace(",", "")
     try:
@@ -154,30 +157,30 @@ def _number(text: str) -> float:
 
 
 def require_one_protocol(results: Sequence[Result]) -> str:
-    """The protocol of all results; several in one table would compare what cannot be compared."""
+    """Return the protocol of all results; refuse to mix protocols, whose scores are not comparable."""
     first: dict[str, Result] = {}
     for result in results:
         first.setdefault(result.conditions, result)
     if len(first) > 1:
         named = "; ".join(f"{one.protocol} ({one.source})" for one in first.values())
         raise QuantailError(
-            f"scores under different protocols do not belong in one table: {named}. {_way_out(results)}"
+            f"scores under different protocols do not belong in one table: {named}. {_advice(results)}"
         )
-    begun: dict[str, Result] = {}
+    first_of_game: dict[str, Result] = {}
     for result in results:
-        other = begun.setdefault(result.game, result)
+        other = first_of_game.setdefault(result.game, result)
         if result.starts != other.starts:
-            told = [f"{one.starts or 'none'} ({one.source})" for one in (other, result)]
+            recordings = [f"{one.starts or 'none'} ({one.source})" for one in (other, result)]
             choose = _checksum(other.starts or result.starts)
             raise QuantailError(
-                f"{result.game} was begun from different starts: {' and '.join(told)}. "
-                f"Choose with --starts, as --starts {choose}."
+                f"{result.game} was begun from different starts: {' and '.join(recordings)}. "
+                f"Choose one with --starts, as in --starts {choose}."
             )
     return results[0].protocol
 
 
-def _way_out(results: Sequence[Result]) -> str:
-    """What helps: a choice where all have a protocol in common, else another evaluation, or none."""
+def _advice(results: Sequence[Result]) -> str:
+    """Return what to do: choose a common protocol, evaluate again, or compare separately."""
     by_source: dict[str, set[str]] = {}
     for result in results:
         by_source.setdefault(result.source, set()).add(result.conditions)
@@ -188,28 +191,28 @@ def _way_out(results: Sequence[Result]) -> str:
     if len({result.game for result in results}) > 1 and all(
         result.protocol_name.split(" with ")[0] == "own" for result in results
     ):
-        return "Each is its environment's own, and no choice makes them one: give them apart."
-    return "Evaluate them under one of these with `quantail eval RUN --protocol NAME`."
+        return "Each result has the own protocol of its environment: show them in separate tables."
+    return "Evaluate them under one protocol with `quantail eval RUN --protocol NAME`."
 
 
-def _in_order(seed: str) -> tuple[int, str]:
+def _seed_order(seed: str) -> tuple[int, str]:
     return len(seed), seed  # 2 before 10
 
 
 def by_agent(results: Iterable[Result]) -> dict[str, dict[str, list[float]]]:
-    """Agent -> game -> a score for each seed, in the order of the seeds."""
+    """Return agent -> game -> scores, in the order of the seeds."""
     table: dict[str, dict[str, dict[str, float]]] = {}
     for result in results:
         seeds = table.setdefault(result.agent, {}).setdefault(result.game, {})
         if result.seed in seeds:
             raise QuantailError(
                 f"{result.agent} has two scores for {result.game} with seed {result.seed}, one of them "
-                f"from {result.source}: give each run once."
+                f"from {result.source}: pass each run only once."
             )
         seeds[result.seed] = result.score
     return {
         agent: {
-            game: [seeds[seed] for seed in sorted(seeds, key=_in_order)]
+            game: [seeds[seed] for seed in sorted(seeds, key=_seed_order)]
             for game, seeds in sorted(games.items())
         }
         for agent, games in table.items()

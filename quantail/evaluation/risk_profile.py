@@ -1,4 +1,4 @@
-"""What episodes return under each attitude to risk: mean, VaR and CVaR of whole episodes, by playing."""
+"""Measure the mean, VaR and CVaR of episode returns under several risk measures."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import asdict, dataclass
@@ -7,25 +7,25 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.acting.agent import Agent, Risk
+from quantail.agents.agent import Agent, Risk
 from quantail.envs import EnvSource
 from quantail.errors import QuantailError
 from quantail.evaluation.evaluate import Evaluation, evaluate
 from quantail.evaluation.intervals import CONFIDENCE, REPEATS
 from quantail.evaluation.protocols import whole_number
-from quantail.evaluation.sheets import Sheet
+from quantail.evaluation.result_tables import ResultTable
 from quantail.risk import parse_risk
 
 Array = NDArray[np.float64]
-SCHEMA = 1  # of the JSON
-ENOUGH = 10  # episodes in the tail
-AT_ONCE = 4_000_000  # returns of a bootstrap in memory
+SCHEMA = 1  # of the JSON output
+MIN_TAIL = 10  # episodes in the tail for reliable VaR and CVaR
+BLOCK_SIZE = 4_000_000  # resampled returns in memory at a time
 MEASURES = ("neutral", "cvar:0.1", "cvar:0.25", "wang:-0.75", "wang:0.75", "cpw:0.71", "pow:-2")
 
 
 @dataclass(frozen=True)
 class Figure:
-    """A figure of the returns, and its bootstrap interval over episodes."""
+    """A statistic of the returns with its bootstrap interval over episodes."""
 
     value: float
     low: float
@@ -37,49 +37,52 @@ class Figure:
 
 @dataclass(frozen=True)
 class RiskProfile:
-    """The same episodes played under several risk measures; static figures of their returns."""
+    """The same episodes played under several risk measures, with statistics of their returns."""
 
     played: tuple[Evaluation, ...]
     level: float  # of VaR and CVaR: the worst share of episodes
     agent: str = ""
-    checkpoint: int = 0  # steps of training behind the weights; 0 where that is not known
+    checkpoint: int = 0  # training steps of the weights; 0 if unknown
 
     def figures(self, evaluation: Evaluation) -> dict[str, Figure]:
-        """Mean, VaR and CVaR of whole episodes' returns."""
-        return {name: _bootstrap(evaluation.returns, ask) for name, ask in self._questions().items()}
+        """Return mean, VaR and CVaR of the episode returns."""
+        return {
+            name: _bootstrap(evaluation.returns, statistic)
+            for name, statistic in self._statistics().items()
+        }
 
-    def _questions(self) -> dict[str, Callable[[Array], Array]]:
+    def _statistics(self) -> dict[str, Callable[[Array], Array]]:
         return {
             "mean": lambda returns: returns.mean(axis=-1),
             f"VaR({self.level:g})": lambda returns: value_at_risk(returns, self.level),
-            f"CVaR({self.level:g})": lambda returns: worst_mean(returns, self.level),
+            f"CVaR({self.level:g})": lambda returns: conditional_value_at_risk(returns, self.level),
         }
 
-    def sheet(self) -> Sheet:
-        """A row for each measure."""
+    def table(self) -> ResultTable:
+        """Return a table with one row for each risk measure."""
         rows = [
             [str(one.risk), *(str(figure) for figure in self.figures(one).values())]
             for one in self.played
         ]
         first = self.played[0]
         notes = [
-            f"raw returns of {len(first.returns):,} whole episodes under each, the same seeds for all; "
-            f"[{CONFIDENCE:.0%} bootstrap over episodes]",
-            "a policy with the best distorted value at each step need not have the best one of the "
-            "whole episode: that is why it is measured",
+            f"raw returns of {len(first.returns):,} whole episodes per measure, with the same seeds; "
+            f"[{CONFIDENCE:.0%} bootstrap interval over episodes]",
+            "the policy with the best distorted value at each step need not have the best distorted "
+            "value of whole episodes, which is measured here",
         ]
-        if self.level * len(first.returns) < ENOUGH:
+        if self.level * len(first.returns) < MIN_TAIL:
             notes.append(
                 f"the worst {self.level:g} of {len(first.returns):,} episodes are "
-                f"{self.level * len(first.returns):.3g}: VaR and CVaR take {ENOUGH} or more to be told"
+                f"{self.level * len(first.returns):.3g}: reliable VaR and CVaR need {MIN_TAIL} or more"
             )
-        columns = ["played under", *self._questions()]
+        columns = ["risk measure", *self._statistics()]
         weights = f", checkpoint {self.checkpoint:,}" if self.checkpoint else ""
         title = f"{first.env}: {self.agent}{weights}, protocol {first.protocol.label}"
-        return Sheet(title, columns, rows, notes)
+        return ResultTable(title, columns, rows, notes)
 
     def to_dict(self) -> dict[str, Any]:
-        """Every figure and every return, ready for JSON."""
+        """Return all statistics and returns, ready for JSON."""
         first = self.played[0]
         return {
             "schema": SCHEMA,
@@ -115,13 +118,16 @@ def risk_profile(
     level: float = 0.1,
     seed: int = 1,
 ) -> RiskProfile:
-    """Play the same episodes under each measure with one agent."""
+    """Play the same episodes under each risk measure with one agent.
+
+    `level` is the level of VaR and CVaR: the worst share of episodes.
+    """
     if not isinstance(agent, Agent):
-        raise QuantailError("agent takes what quantail.load or quantail.train returns.")
+        raise QuantailError("agent takes an Agent, as quantail.load and quantail.train return it.")
     if not 0 < level <= 1:
         raise QuantailError(f"level takes a number above 0 and at most 1, not {level}.")
     if not risks:
-        raise QuantailError("risks takes one measure or more.")
+        raise QuantailError("risks takes one risk measure or more.")
     measures = [parse_risk(risk) for risk in risks]
     episodes = whole_number("episodes", episodes, 2)
     played = [evaluate(agent, env, episodes=episodes, seed=seed, risk=risk) for risk in measures]
@@ -129,28 +135,30 @@ def risk_profile(
 
 
 def value_at_risk(returns: Array, level: float) -> Array:
-    """The least return z such that at least this share of episodes is at most z; over the last axis."""
+    """Return VaR over the last axis: the least return z with at least `level` of episodes ≤ z."""
     ordered = np.sort(returns, axis=-1)
     count = ordered.shape[-1]
     index = int(np.ceil(level * count - 1e-9)) - 1
     return np.asarray(ordered[..., max(index, 0)])
 
 
-def worst_mean(returns: Array, level: float) -> Array:
-    """CVaR: the mean of this share of episodes, the worst ones; over the last axis."""
+def conditional_value_at_risk(returns: Array, level: float) -> Array:
+    """Return CVaR over the last axis: the mean of the worst share `level` of episodes."""
     ordered = np.sort(returns, axis=-1)
     count = ordered.shape[-1]
     edges = np.minimum(np.arange(count + 1) / count, level)
     return np.asarray(ordered @ np.diff(edges) / level)
 
 
-def _bootstrap(returns: Array, ask: Callable[[Array], Array]) -> Figure:
-    """The figure and its interval; redrawn some repeats at a time, so that many episodes fit."""
+def _bootstrap(returns: Array, statistic: Callable[[Array], Array]) -> Figure:
+    """Return the statistic with its interval, resampling in blocks to bound memory."""
     values = np.asarray(returns, np.float64)
     generator = np.random.default_rng(0)
-    block = max(1, AT_ONCE // len(values))
-    sizes = [min(block, REPEATS - begun) for begun in range(0, REPEATS, block)]
-    asked = [ask(values[generator.integers(len(values), size=(size, len(values)))]) for size in sizes]
+    block = max(1, BLOCK_SIZE // len(values))
+    sizes = [min(block, REPEATS - start) for start in range(0, REPEATS, block)]
+    resampled = [
+        statistic(values[generator.integers(len(values), size=(size, len(values)))]) for size in sizes
+    ]
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(np.concatenate(asked), [tail, 1 - tail])
-    return Figure(float(ask(values)), float(low), float(high))
+    low, high = np.quantile(np.concatenate(resampled), [tail, 1 - tail])
+    return Figure(float(statistic(values)), float(low), float(high))

@@ -1,4 +1,4 @@
-"""Human-normalised scores and what many games together say. Matrices are [runs, games]."""
+"""Human-normalised scores and their aggregates over games. Matrices are [runs, games]."""
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
@@ -12,28 +12,29 @@ Matrix = NDArray[np.float64]
 
 
 def median(scores: Matrix) -> float:
-    """Over games, of the mean over runs."""
+    """Return the median over games of the mean over runs."""
     return float(np.median(scores.mean(axis=0)))
 
 
 def mean(scores: Matrix) -> float:
+    """Return the mean over games and runs."""
     return float(scores.mean())
 
 
 def interquartile_mean(scores: Matrix) -> float:
-    """The mean of the middle half of all runs of all games."""
+    """Return the mean of the middle half of all runs of all games."""
     ordered = np.sort(scores, axis=None)
     cut = ordered.size // 4
     return float(ordered[cut : ordered.size - cut].mean())
 
 
 def human_gap(scores: Matrix) -> float:
-    """How far below a person on average: max(1 − score, 0), clipped at 1 (the paper's appendix)."""
+    """Return the mean gap to human play: max(1 − score, 0), clipped at 1 (the paper's appendix)."""
     return float(np.clip(1 - scores.mean(axis=0), 0, 1).mean())
 
 
 def optimality_gap(scores: Matrix) -> float:
-    """1 − the mean of scores clipped above at 1 (Agarwal et al. 2021)."""
+    """Return 1 − the mean of scores clipped above at 1 (Agarwal et al. 2021)."""
     return float(1 - np.minimum(scores, 1).mean())
 
 
@@ -51,16 +52,16 @@ class Normalised:
     """Human-normalised scores of one agent, under both conventions for Video Pinball."""
 
     games: tuple[str, ...]
-    without_human: tuple[str, ...]  # games left out, because nobody published a human score
-    as_in_table: Matrix  # Video Pinball's random score as in the table
-    random_zero: Matrix  # Video Pinball's random score taken as 0
+    without_human: tuple[str, ...]  # games left out, because there is no published human score
+    as_in_table: Matrix  # with Video Pinball's random score as in the table
+    random_zero: Matrix  # with Video Pinball's random score taken as 0
     human_starts: bool
 
     @property
     def scores(self) -> Matrix:
-        """Those of every figure but the mean.
+        """Return the scores that all aggregates but the mean are based on.
 
-        From human starts a random player beats the person in Video Pinball, so that only 0 makes sense.
+        From human starts, random play beats the human in Video Pinball, so it is taken as 0.
         """
         return self.random_zero if self.human_starts else self.as_in_table
 
@@ -73,15 +74,15 @@ class Normalised:
         return VIDEO_PINBALL in self.games
 
     def aggregates(self) -> dict[str, float]:
-        """Every aggregate; the mean with Video Pinball's random score as in the table, and as 0."""
+        """Return every aggregate, and the mean under both conventions for Video Pinball."""
         values = {name: aggregate(self.scores) for name, aggregate in AGGREGATES.items()}
         return values | {"mean": mean(self.as_in_table), "mean_random_zero": mean(self.random_zero)}
 
 
 def normalise(raw: Mapping[str, list[float]], human_starts: bool = False) -> Normalised:
-    """Raw scores, a list of runs for each game, as human-normalised ones.
+    """Return the human-normalised scores of raw ones, given as a list of runs for each game.
 
-    Games need as many runs each: of those with more, the first ones count.
+    Every game counts with the same number of runs: where there are more, the first ones are used.
     """
     known = baselines(human_starts)
     games = tuple(game for game in raw if game in known)
@@ -97,5 +98,5 @@ def normalise(raw: Mapping[str, list[float]], human_starts: bool = False) -> Nor
 
 
 def with_random_zero(known: Mapping[str, Baseline]) -> dict[str, Baseline]:
-    """The baselines with Video Pinball's random score taken as 0."""
+    """Return the baselines with Video Pinball's random score taken as 0."""
     return {**known, VIDEO_PINBALL: Baseline(0.0, known[VIDEO_PINBALL].human)}

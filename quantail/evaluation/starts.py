@@ -1,4 +1,4 @@
-"""Start states from recorded games: a seed, and the actions that lead to a moment."""
+"""Start states from recorded games, stored as a seed and the actions that lead to the state."""
 
 import hashlib
 import json
@@ -18,12 +18,12 @@ from quantail.files import write_text
 
 SCHEMA = 1
 KIND = "quantail recording"
-MARK_EVERY = 60  # actions between two marks
+MARK_EVERY = 60  # actions between two checksums of the observation
 
 
 @dataclass(frozen=True)
 class Start:
-    """Where an episode begins."""
+    """The start state of an episode."""
 
     seed: int
     actions: tuple[int, ...]
@@ -31,12 +31,12 @@ class Start:
 
 @dataclass(frozen=True)
 class Game:
-    """One recorded game."""
+    """A recorded game."""
 
     seed: int
     actions: tuple[int, ...]
     score: float
-    marks: tuple[int, ...]  # checksums of what was seen after every MARK_EVERY actions, and at the end
+    marks: tuple[int, ...]  # checksums of the observation after every MARK_EVERY actions, and at the end
 
     def to_dict(self) -> dict[str, Any]:
         runs = [[action, len(list(same))] for action, same in groupby(self.actions)]
@@ -51,7 +51,7 @@ class Game:
 
 @dataclass(frozen=True)
 class Recording:
-    """Games of one environment by one player."""
+    """Recorded games of one environment by one player."""
 
     env: str
     by: str
@@ -60,24 +60,24 @@ class Recording:
 
     @property
     def hash(self) -> str:
-        """The same for the same game under the same conditions."""
+        """Return a hash of the conditions under which the games were played."""
         return _hash(json.dumps(self.conditions, sort_keys=True))
 
     @property
     def checksum(self) -> str:
-        """Of the games, what they are of, and who played them."""
+        """Return a checksum of the environment, the player and the games."""
         return _hash("".join([self.env, self.by, *self._lines()]))
 
     @property
     def told(self) -> str:
-        """Checksum and player: what a result says of its starts."""
+        """Return checksum and player, as results state their starts."""
         return f"recording {self.checksum} by {self.by}"
 
     def _lines(self) -> list[str]:
         return [json.dumps(game.to_dict(), separators=(",", ":")) + "\n" for game in self.games]
 
     def write(self, path: str | Path) -> None:
-        """Replace the file at once by a header line and a line for each game."""
+        """Write a header line and one line for each game, replacing the file atomically."""
         header = {
             "schema": SCHEMA,
             "kind": KIND,
@@ -90,27 +90,30 @@ class Recording:
         write_text(Path(path), json.dumps(header) + "\n" + "".join(self._lines()))
 
     def require_fit(self, env: EnvSource) -> None:
-        """Refuse another game, another protocol, or an emulator that plays the games differently."""
+        """Raise an error if the recording cannot be replayed in this environment.
+
+        It must be the same game under the same conditions, and replaying it must give the same frames.
+        """
         here = player_conditions(env)
         if here["env"] != self.conditions.get("env"):
-            raise QuantailError(f"the starts are of {self.env}, and the agent plays {name_of(env)}.")
+            raise QuantailError(f"the starts are from {self.env}, but the agent plays {name_of(env)}.")
         if here != self.conditions:
             changed = sorted(
                 {k for k, v in here.items() if self.conditions.get(k) != v}
                 | (self.conditions.keys() - here.keys())
             )
-            told = ", ".join(f"{k} {self.conditions.get(k)} (here {here.get(k)})" for k in changed)
-            raise QuantailError(f"the starts were recorded under another protocol: {told}.")
+            shown = ", ".join(f"{k} {self.conditions.get(k)} (here {here.get(k)})" for k in changed)
+            raise QuantailError(f"the starts were recorded under another protocol: {shown}.")
         for number, game in enumerate(self.games, 1):
-            if not _plays_alike(env, game):
+            if not _replays_identically(env, game):
                 raise QuantailError(
-                    f"game {number} of the recording does not come to the same place here: "
+                    f"game {number} of the recording does not replay to the same frames here: "
                     f"{self.env} has changed since it was recorded."
                 )
 
 
 def read_recording(path: str | Path) -> Recording:
-    """A recording from its file, or why it cannot be read."""
+    """Read a recording from its file."""
     try:
         first, *lines = Path(path).read_text(encoding="utf-8").splitlines() or [""]
         header = json.loads(first)
@@ -129,44 +132,46 @@ def read_recording(path: str | Path) -> Recording:
     except (OSError, ValueError, OverflowError, KeyError, TypeError) as error:
         raise QuantailError(f"{path} is not a recording of `quantail play`: {damage(error)}.") from error
     if recording.checksum != checksum:
-        raise QuantailError(f"{path} was changed or cut after it was recorded: its checksum differs.")
+        raise QuantailError(
+            f"{path} was changed or truncated after it was recorded: its checksum differs."
+        )
     if recording.hash != conditions:
-        raise QuantailError(f"{path} was changed: its protocol does not have the hash that it names.")
+        raise QuantailError(f"{path} was changed: its protocol does not match its stored hash.")
     return recording
 
 
 def draw_starts(recording: Recording, count: int, seed: int, limit: int = 0) -> list[Start]:
-    """Moments of the recorded games, each as likely as any other; the same seed draws the same.
+    """Sample start states uniformly from all recorded steps, without replacement, by a seed.
 
-    A game's last moment is its end, and none is drawn at or after the limit of a game.
+    The last step of a game is its end and is excluded, as are steps at or after `limit` (in frames).
     """
-    moments = [
+    states = [
         (game, length)
         for game in recording.games
         for length in range(1, min(len(game.actions), limit or len(game.actions)))
     ]
-    if len(moments) < count:
+    if len(states) < count:
         raise QuantailError(
-            f"the recording has {len(moments):,} moments to start from, and {count:,} are asked for."
+            f"the recording has {len(states):,} start states, but {count:,} are requested."
         )
-    chosen = np.random.default_rng(seed).choice(len(moments), size=count, replace=False)
-    return [Start(game.seed, game.actions[:length]) for game, length in (moments[i] for i in chosen)]
+    chosen = np.random.default_rng(seed).choice(len(states), size=count, replace=False)
+    return [Start(game.seed, game.actions[:length]) for game, length in (states[i] for i in chosen)]
 
 
-def _plays_alike(env: EnvSource, game: Game) -> bool:
+def _replays_identically(env: EnvSource, game: Game) -> bool:
     try:
         return played_marks(env, game.seed, game.actions) == game.marks
-    except (ValueError, QuantailError):  # an action that there is not
+    except (ValueError, QuantailError):  # an action that the environment does not have
         return False
 
 
 def mark(observation: Any) -> int:
-    """A checksum of what is seen."""
+    """Return a checksum of an observation."""
     return zlib.crc32(np.ascontiguousarray(observation).tobytes())
 
 
 def played_marks(env: EnvSource, seed: int, actions: tuple[int, ...]) -> tuple[int, ...]:
-    """The marks of a game that is played again: after every MARK_EVERY actions, and at its end."""
+    """Replay a game and return its checksums after every MARK_EVERY actions, and at its end."""
     player = make_player(env)
     observation, _ = player.reset(seed=seed)
     marks = []

@@ -1,4 +1,4 @@
-"""Studies: grids of runs as data, and the engines that run them."""
+"""Studies: grids of training runs described as data, and the engines that run them."""
 
 from quantail.experiments.reading import changed, read_study, shipped
 from quantail.experiments.results import read_results

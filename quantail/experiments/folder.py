@@ -1,4 +1,4 @@
-"""A study on disk: what it is, its runs, what failed and why."""
+"""The folder of a study on disk: its definition, its runs, and the reasons of failures."""
 
 import time
 from collections.abc import Iterator, Sequence
@@ -17,26 +17,26 @@ from quantail.training.checkpoints import SCHEMA as CHECKPOINT_SCHEMA
 from quantail.training.run_folder import RunFolder, check_schema, read_sealed
 
 SCHEMA = 1
-PATIENCE = 2.0  # seconds for which another process may look at the lock
+PATIENCE = 2.0  # seconds to wait for another process that is checking the lock
 
 
 @dataclass(frozen=True)
 class State:
-    """Where one run stands, by its files."""
+    """The progress of one run, read from its files."""
 
     job: Job
     steps: int
-    rate: float  # steps a second when it last told; 0 where unknown
+    rate: float  # steps per second in the last row of timing.csv; 0 if unknown
     done: bool
-    failed: str  # why, or empty
+    failed: str  # the reason, or empty
 
     @property
-    def begun(self) -> bool:
+    def started(self) -> bool:
         return self.steps > 0
 
 
 class StudyFolder:
-    """The files of one study, below one folder."""
+    """The files of one study."""
 
     def __init__(self, path: Path | str, trust: Trust = ()) -> None:
         self.path = Path(path)
@@ -48,19 +48,19 @@ class StudyFolder:
         self.results = self.path / "results.csv"
 
     def open(self, study: Study) -> Study:
-        """Begin the study here, or go on with the same one; seeds are added, never taken away."""
+        """Create the study here, or continue the same study; seeds are added, never removed."""
         self.make()
         if (self.path / "study.json").exists():
-            there = self.read()
-            if there.hash != study.hash and self._has_results():
+            stored = self.read()
+            if stored.hash != study.hash and self._has_results():
                 raise QuantailError(
-                    f"{self.path} holds another study, {_difference(there, study)}: "
+                    f"{self.path} holds another study, {_difference(stored, study)}: "
                     "name another folder with --out."
                 )
-            if there.hash == study.hash:
-                both = study.with_seeds_of(there)
-                if _seeds(both) == _seeds(there):
-                    return there
+            if stored.hash == study.hash:
+                both = study.with_seeds_of(stored)
+                if _seeds(both) == _seeds(stored):
+                    return stored
                 study = both
         for folder in (self.runs, self.failures, self.logs):
             folder.mkdir(parents=True, exist_ok=True)
@@ -70,9 +70,9 @@ class StudyFolder:
         return study
 
     def make(self) -> None:
-        """The folder itself, where nothing else is in it."""
-        there = {one.name for one in self.path.iterdir()} if self.path.exists() else set()
-        if there - {".lock"} and "study.json" not in there:
+        """Create the folder; refuse one that holds something else."""
+        names = {one.name for one in self.path.iterdir()} if self.path.exists() else set()
+        if names - {".lock"} and "study.json" not in names:
             raise QuantailError(
                 f"{self.path} is not a study: it has files but no study.json. Name another with --out."
             )
@@ -82,7 +82,7 @@ class StudyFolder:
         return self.results.exists() or (self.runs.exists() and any(self.runs.iterdir()))
 
     def read(self) -> Study:
-        """The study in this folder, or why it cannot be read."""
+        """Read the study in this folder."""
         path = self.path / "study.json"
         if not path.exists():
             raise QuantailError(f"there is no study at {self.path}: it has no study.json.")
@@ -93,12 +93,12 @@ class StudyFolder:
         except (KeyError, TypeError, AttributeError) as error:
             raise QuantailError(f"{path} is damaged: {error!r}.") from error
         if study.hash != content.get("hash"):
-            raise QuantailError(f"{path} is damaged: its study is not the one that its hash names.")
+            raise QuantailError(f"{path} is damaged: its study does not match its hash.")
         return study
 
     @cached_property
     def jobs(self) -> dict[str, Job]:
-        """Every run of the study by its name."""
+        """Return every run of the study by its name."""
         return {job.name: job for job in self.read().jobs()}
 
     def job(self, name: str) -> Job:
@@ -107,7 +107,7 @@ class StudyFolder:
         return self.jobs[name]
 
     def run(self, name: str) -> RunFolder:
-        """An ordinary run."""
+        """Return the folder of a run, which is an ordinary run folder."""
         return RunFolder(self.runs / name)
 
     def log(self, name: str) -> Path:
@@ -115,15 +115,15 @@ class StudyFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from running this study."""
+        """Hold the lock that keeps other processes from running this study."""
         deadline = time.monotonic() + PATIENCE
         with hold(self.path / ".lock", f"{self.path} is being run", until=deadline):
             yield
 
-    # What became of a run
+    # Progress of the runs
 
     def is_done(self, name: str) -> bool:
-        """Whether a run came to its end and was evaluated there."""
+        """Return whether a run is complete, with its final evaluation."""
         folder = self.run(name)
         try:
             last = (folder.checkpoints / "last").read_text(encoding="utf-8").strip()
@@ -134,23 +134,23 @@ class StudyFolder:
             return False
 
     def note_failure(self, name: str, reason: str) -> None:
-        """Keep why a run failed."""
+        """Save the reason why a run failed."""
         write_json(self.failures / f"{name}.json", {"schema": SCHEMA, "reason": reason})
 
     def forget_failure(self, name: str) -> None:
         (self.failures / f"{name}.json").unlink(missing_ok=True)
 
     def failure(self, name: str) -> str:
-        """Why a run failed, or nothing."""
+        """Return the reason why a run failed, or an empty string."""
         path = self.failures / f"{name}.json"
         return str(read_json(path).get("reason", "unknown")) if path.exists() else ""
 
     def state(self, name: str) -> State:
-        """Where a run stands."""
+        """Return the progress of a run."""
         job = self.job(name)
         if self.is_done(name):
             return State(job, job.settings.steps, 0.0, done=True, failed="")
-        steps, rate = _last_told(self.run(name).table("timing"))
+        steps, rate = _last_timing(self.run(name).table("timing"))
         return State(job, steps, rate, done=False, failed=self.failure(name))
 
     def states(self) -> list[State]:
@@ -158,12 +158,12 @@ class StudyFolder:
 
 
 def _seeds(study: Study) -> list[int]:
-    """Of every combination."""
+    """Return the number of seeds of every combination."""
     return [one.seeds for one in study.configs()]
 
 
-def _last_told(timing: Path) -> tuple[int, float]:
-    """Steps and steps a second in the last whole row of timing.csv."""
+def _last_timing(timing: Path) -> tuple[int, float]:
+    """Return steps and steps per second from the last complete row of timing.csv."""
     try:
         rows = timing.read_text(encoding="utf-8").splitlines()[1:]
         cells = rows[-1].split(",")
@@ -172,12 +172,12 @@ def _last_told(timing: Path) -> tuple[int, float]:
         return 0, 0.0
 
 
-def _difference(there: Study, here: Study) -> str:
-    """The first thing in which two studies differ, in words."""
-    ours, theirs = here.identity(), there.identity()
+def _difference(stored: Study, new: Study) -> str:
+    """Describe the first difference between two studies."""
+    ours, theirs = new.identity(), stored.identity()
     for name in ("name", "games", "preset", "grid", "references"):
         if ours[name] != theirs[name]:
-            return f"with {name} {_told(theirs[name])}, not {_told(ours[name])}"
+            return f"with {name} {_names(theirs[name])}, not {_names(ours[name])}"
     for name in sorted(ours["settings"].keys() | theirs["settings"].keys()):
         values = [one["settings"].get(name, "as preset") for one in (theirs, ours)]
         if values[0] != values[1]:
@@ -185,14 +185,14 @@ def _difference(there: Study, here: Study) -> str:
     return "made by other code"
 
 
-def _told(value: Any) -> str:
-    """Names alone, of what has a name."""
+def _names(value: Any) -> str:
+    """Return a value in words; of axes and variants, only the names."""
     if isinstance(value, Sequence) and not isinstance(value, str):
         words = []
         for one in value:
             if isinstance(one, dict) and "variants" in one:
-                places = " ".join(variant["name"] for variant in one["variants"])
-                words.append(f"{one['name']} {places}")
+                values = " ".join(variant["name"] for variant in one["variants"])
+                words.append(f"{one['name']} {values}")
             else:
                 words.append(str(one["name"]) if isinstance(one, dict) else str(one))
         return ", ".join(words) or "none"

@@ -1,4 +1,4 @@
-"""One run of a study, in a process of its own: begun, or gone on with where it stands."""
+"""Run one job of a study in its own process: start it, or resume it from its checkpoint."""
 
 import os
 import signal
@@ -14,13 +14,13 @@ from quantail.registry import Trust, add_working_folder
 from quantail.training.reporter import Reporter, Summary
 from quantail.training.run_folder import RunFolder
 
-STOPPED = 3  # exit status of a run that was asked to stop and saved
+STOPPED = 3  # exit status of a run that stopped on request and saved
 FAILED = 1
-PATIENCE = 120.0  # seconds until a process that trained this run and was killed must have let go
+PATIENCE = 120.0  # seconds to wait for a killed process to release the lock of the run
 
 
-class _Ending(Reporter):
-    """Notes whether the run was stopped, and prints warnings into its log."""
+class _JobReporter(Reporter):
+    """Print to the log of the run, and remember whether it was stopped."""
 
     def __init__(self) -> None:
         self.stopped = False
@@ -37,22 +37,23 @@ class _Ending(Reporter):
 
 
 def run_job(path: str | Path, name: str, trust: Trust = ()) -> str:
-    """Train one run to its end: "done", "stopped", or "failed" with the reason kept in the study.
+    """Train one run to its end; return "done", "stopped", or "failed: " with the reason.
 
-    `trust` are the modules that may be imported where the study names them.
+    The reason of a failure is saved in the study. `trust` lists the modules that may be imported
+    where the study names them.
     """
     folder = StudyFolder(path, trust)
-    ending = _Ending()
+    reporter = _JobReporter()
     try:
         _require_shared(folder)
         folder.job(name)
         if folder.is_done(name):
             return "done"
-        _train(folder, name, ending)
+        _train(folder, name, reporter)
     except KeyboardInterrupt:
         return "stopped"
     except SystemExit as error:
-        if ending.stopped or hasattr(error, "ray_terminate_msg"):  # by a signal, here or through Ray
+        if reporter.stopped or hasattr(error, "ray_terminate_msg"):  # by a signal, here or through Ray
             return "stopped"
         traceback.print_exc()
         return _failed(folder, name, f"something in it ended its process: SystemExit: {error.code}")
@@ -61,7 +62,7 @@ def run_job(path: str | Path, name: str, trust: Trust = ()) -> str:
     except Exception as error:
         traceback.print_exc()
         return _failed(folder, name, f"{type(error).__name__}: {error}")
-    if ending.stopped:
+    if reporter.stopped:
         return "stopped"
     folder.forget_failure(name)
     return "done"
@@ -75,7 +76,7 @@ def _train(folder: StudyFolder, name: str, reporter: Reporter) -> None:
     if (run.path / "run.json").exists():
         resume(run.path, reporter=reporter, trust=folder.trust)
         return
-    # `folder.job` has refused what study.json names and the user does not trust.
+    # `folder.job` refuses modules that study.json names and the user does not trust.
     train(
         job.env,
         preset=job.preset,
@@ -89,13 +90,13 @@ def _train(folder: StudyFolder, name: str, reporter: Reporter) -> None:
 def _require_shared(folder: StudyFolder) -> None:
     if not folder.path.exists():
         raise QuantailError(
-            f"{folder.path} is not on this machine: with several machines the study's folder must be "
-            "on a file system that all of them share."
+            f"{folder.path} is not on this machine: with several machines, the study must be "
+            "on a shared file system."
         )
 
 
 def _wait_for(run: RunFolder) -> None:
-    """Until nobody trains in this folder: one who was killed, or lost, may still be letting go."""
+    """Wait until no process holds this run; one that was killed may still be exiting."""
     if not (run.path / "run.json").exists():
         return
     deadline = time.monotonic() + PATIENCE
@@ -117,10 +118,10 @@ def _failed(folder: StudyFolder, name: str, reason: str) -> str:
 
 
 def _stop_with_the_parent() -> None:
-    """When the study ends, or is killed, our standard input closes: save and stop."""
+    """Save and stop when standard input closes, which happens when the study ends or is killed."""
 
     def watch() -> None:
-        while os.read(0, 1):  # raw: a buffered read would still hold its lock when Python ends
+        while os.read(0, 1):  # unbuffered: a buffered read would still hold its lock when Python exits
             pass
         os.kill(os.getpid(), signal.SIGTERM)
 
@@ -130,7 +131,7 @@ def _stop_with_the_parent() -> None:
 def main(words: list[str]) -> int:
     """`python -m quantail.experiments.job STUDY NAME [MODULE ...]`, with a pipe as standard input.
 
-    The modules are those that the user trusts.
+    MODULE names a module that the user trusts.
     """
     _stop_with_the_parent()
     study, name, *trust = words

@@ -1,4 +1,4 @@
-"""A study on a terminal while it runs: a live table, or plain lines where there is no terminal."""
+"""Show a running study: a live table on a terminal, plain lines otherwise."""
 
 import time
 from typing import TextIO
@@ -15,30 +15,30 @@ from quantail.experiments.runner import View
 from quantail.experiments.study import Job
 from quantail.training.progress import duration
 
-REDRAW = 1.0  # seconds
-TELL = 60.0  # seconds between two lines where there is no terminal
-STOPPING = "stopping: the runs save and end; once more ends them at once"
-SHOWN = 12  # rows of one kind
+REFRESH = 1.0  # seconds between two updates of the table
+STATUS_EVERY = 60.0  # seconds between two status lines without a terminal
+STOPPING = "stopping: the runs save and exit; press Ctrl-C again to end them immediately"
+SHOWN = 12  # maximum rows of running and of failed runs
 
 
 class PlainView(View):
-    """A line when a run begins or ends, and now and then one on the whole."""
+    """Print a line when a run starts or ends, and a status line every minute."""
 
     def __init__(self, console: Console) -> None:
         self.console = console
-        self.begun = time.monotonic()
-        self._told = time.monotonic()
+        self.start_time = time.monotonic()
+        self._last_status = time.monotonic()
         self.running: dict[str, float] = {}
         self.failed: dict[str, str] = {}
         self.folder: StudyFolder | None = None
         self.total = self.before = self.done = 0
 
-    def started(self, folder: StudyFolder, engine: Engine, jobs: list[Job]) -> None:
+    def on_start(self, folder: StudyFolder, engine: Engine, jobs: list[Job]) -> None:
         self.folder = folder
         self.total = len(folder.jobs)
         self.before = self.done = self.total - len(jobs)
 
-    def happened(self, event: Event) -> None:
+    def on_event(self, event: Event) -> None:
         if event.what == "started":
             self.running[event.name] = time.monotonic()
         else:
@@ -47,65 +47,65 @@ class PlainView(View):
             self.done += 1
         if event.what == "failed":
             self.failed[event.name] = event.reason
-        self.tell(event)
+        self.show_event(event)
 
-    def tell(self, event: Event) -> None:
+    def show_event(self, event: Event) -> None:
         count = f"{self.done} of {self.total} done"
         reason = f": {event.reason}" if event.reason else ""
         self.line(f"{event.what:<8} {event.name}{reason}  ({count})")
 
-    def passed(self) -> None:
-        if time.monotonic() - self._told >= TELL:
-            self._told = time.monotonic()
-            self.line(self.whole(self.states()))
+    def on_tick(self) -> None:
+        if time.monotonic() - self._last_status >= STATUS_EVERY:
+            self._last_status = time.monotonic()
+            self.line(self.status(self.states()))
 
-    def stopping(self) -> None:
+    def on_stop(self) -> None:
         self.line(STOPPING)
 
     def line(self, text: str) -> None:
         self.console.print(text, highlight=False, soft_wrap=True, markup=False)
 
     def states(self) -> dict[str, State]:
-        """Where the runs that run now stand."""
+        """Return the progress of the running runs."""
         assert self.folder is not None
         return {name: self.folder.state(name) for name in self.running}
 
-    def whole(self, states: dict[str, State]) -> str:
-        """The study in one line."""
+    def status(self, states: dict[str, State]) -> str:
+        """Return the progress of the study in one line."""
         rate = sum(state.rate for state in states.values())
-        passed = duration(time.monotonic() - self.begun)
+        elapsed = duration(time.monotonic() - self.start_time)
         failed = f", {len(self.failed)} failed" if self.failed else ""
         waiting = self.total - self.done - len(self.running) - len(self.failed)
         return (
             f"{self.done} of {self.total} done, {len(self.running)} running, {max(waiting, 0)} waiting"
-            f"{failed}, {rate:,.0f} steps/s, {passed} so far"
+            f"{failed}, {rate:,.0f} steps/s, {elapsed} so far"
         )
 
 
 class LiveView(PlainView):
-    """The same as a table that moves."""
+    """Show the same as a live table."""
 
     def __init__(self, console: Console) -> None:
         super().__init__(console)
-        self._shown = 0.0
+        self._last_draw = 0.0
         self._live: Live | None = None
         self._stopping = False
 
-    def started(self, folder: StudyFolder, engine: Engine, jobs: list[Job]) -> None:
-        super().started(folder, engine, jobs)
+    def on_start(self, folder: StudyFolder, engine: Engine, jobs: list[Job]) -> None:
+        super().on_start(folder, engine, jobs)
         self._live = Live(console=self.console, auto_refresh=False, transient=True)
         self._live.start()
 
-    def tell(self, event: Event) -> None:
-        self._shown = 0.0  # the table tells
+    def show_event(self, event: Event) -> None:
+        self._last_draw = 0.0  # redraw the table now
 
-    def stopping(self) -> None:
+    def on_stop(self) -> None:
         self._stopping = True
-        self._shown = 0.0
+        self._last_draw = 0.0
 
-    def passed(self) -> None:
-        if self._live and time.monotonic() - self._shown >= REDRAW:
-            self._shown = time.monotonic()
+    def on_tick(self) -> None:
+        if self._live and time.monotonic() - self._last_draw >= REFRESH:
+            self._last_draw = time.monotonic()
             self._live.update(self.table(), refresh=True)
 
     def close(self) -> None:
@@ -118,7 +118,7 @@ class LiveView(PlainView):
         rows = study_table(list(states.values()), self.failed)
         top: list[RenderableType] = [
             ProgressBar(self.total, self.done, width=40),
-            Text(self.whole(states)),
+            Text(self.status(states)),
         ]
         if self._stopping:
             top.append(Text(STOPPING, style="yellow"))
@@ -126,7 +126,7 @@ class LiveView(PlainView):
 
 
 def study_table(running: list[State], failed: dict[str, str], word: str = "running") -> Table:
-    """Runs under way with their rate and time left, and failed ones with their reason."""
+    """Return a table of runs in progress with rate and time left, and of failed runs with the reason."""
     table = Table(box=None, pad_edge=False, header_style="bold")
     for name in ("run", "", "steps", "rate", "left"):
         table.add_column(name, justify="left" if name in ("run", "") else "right", overflow="fold")
@@ -144,7 +144,7 @@ def study_table(running: list[State], failed: dict[str, str], word: str = "runni
 
 
 def view_for(stream: TextIO, *, quiet: bool = False) -> View:
-    """A live table where the stream is a terminal, plain lines where it is not."""
+    """Return a live table if the stream is a terminal, else plain lines; with `quiet`, neither."""
     if quiet:
         return View()
     console = Console(file=stream)

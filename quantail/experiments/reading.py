@@ -1,4 +1,4 @@
-"""Studies from TOML files: the four of the paper, and a user's own."""
+"""Read studies from TOML files: the four of the paper, and your own."""
 
 import dataclasses
 import itertools
@@ -20,8 +20,8 @@ from quantail.settings import RISKS, coerce
 HOME = Path(__file__).parent / "studies"
 FIGURES = {
     "heatmap": "scores over two axes, early and late in training",
-    "violins": "each choice, marginal over the others",
-    "curves": "learning curves, a panel for each game",
+    "violins": "each axis, marginal over the others",
+    "curves": "learning curves, one panel per game",
     "aggregate": "mean and median over games, normalised",
 }
 KEYS = (
@@ -43,19 +43,20 @@ NOT_ON_AN_AXIS = {"seed": "seeds", "steps": "steps", "engine": "--engine"}
 COLUMNS = {*FIRST, *THEN, *SCORES} - {
     "agent",
     "risk",
-}  # of results.csv, that no axis can have as its name
+}  # of results.csv, which no axis may be named after
 
 
 def shipped() -> dict[str, Path]:
-    """The studies that come with the package, by name."""
+    """Return the studies that come with the package, by name."""
     order = ("samples", "architecture", "risk", "atari57")
     return {name: HOME / f"{name}.toml" for name in order}
 
 
 def read_study(source: str | Path, *, small: bool = False, trust: Trust = ()) -> Study:
-    """A study by the name of a shipped one or from a TOML file; `small` takes its short version.
+    """Read a shipped study by its name, or a study from a TOML file.
 
-    `trust` are the modules that may be imported where the file names them.
+    `small` selects the short version. `trust` lists the modules that may be imported where the file
+    names them.
     """
     path = shipped().get(str(source), Path(source))
     if path.suffix != ".toml":
@@ -84,10 +85,10 @@ def changed(
     agents: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Study:
-    """The study on other games, with another budget, or with other places on its axes."""
+    """Return the study with other games, another budget, or other values on its axes."""
     budget = {} if steps is None else {"steps": steps}
     own = _settings({**(settings or {}), **budget})
-    # What is named here, the user names.
+    # Modules named in these arguments are named by the user, and so trusted.
     study = study.trusting(modules_of([*games, *measures, *(own.get(name) for name in RISKS)]))
     for axis in study.grid:
         if name := next((one for one in own if one in _set_by(axis)), None):
@@ -100,56 +101,58 @@ def changed(
         study = dataclasses.replace(study, games=chosen)
     if seeds is not None:
         study = _with_seeds(study, seeds)
-    for on, places, flag in (("risk", measures, "measures"), ("agent", agents, "agents")):
-        if places:
-            study = _with_places(study, on, places, flag)
+    for name, values, flag in (("risk", measures, "measures"), ("agent", agents, "agents")):
+        if values:
+            study = _with_values(study, name, values, flag)
     return study
 
 
 def _study(content: dict[str, Any], stem: str, small: bool, origin: Origin) -> Study:
     for name in content:
-        _known(name, KEYS, "key")
+        _require_known(name, KEYS, "key")
     over = _table(content, "small")
     if small:
         if "small" not in content:
-            raise QuantailError("it has no small version: --small takes a table [small] in its file.")
+            raise QuantailError("it has no small version: --small needs a table [small] in its file.")
         for name in over:
-            _known(name, KEYS[:-1], "key of [small]")
+            _require_known(name, KEYS[:-1], "key of [small]")
         settings = {**_table(content, "settings"), **_table(over, "settings")}
         content = {**content, **over, "settings": settings}
         content["name"] = f"{content.get('name', stem)}-small" if "name" not in over else over["name"]
     figure = str(content.get("figure", "curves"))
-    _known(figure, FIGURES, "figure")
+    _require_known(figure, FIGURES, "figure")
     games = content.get("games")
     if not isinstance(games, list) or not games:
         raise QuantailError("games takes a list of environments, such as ['MinAtar/Breakout-v1'].")
     settings = _settings(_table(content, "settings"))
     if "steps" in content:
         settings["steps"] = coerce("steps", content["steps"])
-    grid = tuple(_axis(name, places) for name, places in _table(content, "grid").items())
+    grid = tuple(_axis(name, values) for name, values in _table(content, "grid").items())
     references = tuple(_variant(name, one) for name, one in _table(content, "references").items())
     if not grid and not references:
-        raise QuantailError("the grid is empty: give [grid] an axis, such as kappa = [0.5, 1.0].")
+        raise QuantailError("the grid is empty: add an axis to [grid], such as kappa = [0.5, 1.0].")
     for one, other in itertools.combinations(grid, 2):
         if both := sorted(_set_by(one) & _set_by(other)):
             raise QuantailError(f"the axes {one.name} and {other.name} both set {both[0]}.")
     if figure == "violins" and not grid:
         raise QuantailError(
-            "figure violins takes a grid of one axis or more, and there are references alone."
+            "figure violins takes a grid of one axis or more, but there are only references."
         )
     if figure == "heatmap" and len(grid) != 2:
-        raise QuantailError(f"figure heatmap takes a grid of two axes, and this one has {len(grid)}.")
+        raise QuantailError(f"figure heatmap takes a grid of two axes, but this one has {len(grid)}.")
     window = content.get("window", 0.1)
     if isinstance(window, bool) or not isinstance(window, int | float) or not 0 < window <= 0.5:
-        raise QuantailError(f"window takes a share of training from 0 to 0.5, not {window!r}.")
-    preferred = {name: value_name(value) for name, value in _table(content, "preferred").items()}
-    for name, place in preferred.items():
+        raise QuantailError(
+            f"window takes a fraction of training above 0 and at most 0.5, not {window!r}."
+        )
+    preferred = {name: value_name(one) for name, one in _table(content, "preferred").items()}
+    for name, value in preferred.items():
         axis = next((one for one in grid if one.name == name), None)
-        if axis is None or place not in [one.name for one in axis.variants]:
-            raise QuantailError(f"preferred names {name} {place}, which is not on the grid.")
+        if axis is None or value not in [one.name for one in axis.variants]:
+            raise QuantailError(f"preferred names {name} {value}, which is not on the grid.")
     preset = str(content.get("preset", ""))
     if preset:
-        _known(preset, PRESETS, "preset")  # a file could change behind the study's back
+        _require_known(preset, PRESETS, "preset")  # no files, which could change after the study started
     return _with_seeds(
         Study(
             name=str(content.get("name", stem)),
@@ -170,19 +173,23 @@ def _study(content: dict[str, Any], stem: str, small: bool, origin: Origin) -> S
     )
 
 
-def _axis(name: str, places: Any) -> Axis:
-    """A list of values of the setting with the axis's name, or a table of named variants."""
-    if name in COLUMNS - NOT_ON_AN_AXIS.keys() or (name in COLUMNS and isinstance(places, dict)):
+def _axis(name: str, values: Any) -> Axis:
+    """Parse an axis: a list of values of the setting with its name, or a table of named variants."""
+    if name in COLUMNS - NOT_ON_AN_AXIS.keys() or (name in COLUMNS and isinstance(values, dict)):
         raise QuantailError(f"an axis cannot be called {name}: results.csv has a column of that name.")
-    if isinstance(places, dict):
-        variants = tuple(_variant(place, settings) for place, settings in places.items())
-    elif isinstance(places, list):
+    if isinstance(values, dict):
+        variants = tuple(_variant(variant, settings) for variant, settings in values.items())
+    elif isinstance(values, list):
         if name in NOT_ON_AN_AXIS:
-            raise QuantailError(f"{name} is no axis: the study's own {NOT_ON_AN_AXIS[name]} sets it.")
-        values = [_value(name, value) for value in places]
-        variants = tuple(Variant(value_name(value), {name: value}) for value in values)
+            raise QuantailError(
+                f"{name} cannot be an axis: it is set by {NOT_ON_AN_AXIS[name]} of the study."
+            )
+        checked = [_value(name, value) for value in values]
+        variants = tuple(Variant(value_name(value), {name: value}) for value in checked)
     else:
-        raise QuantailError(f"axis {name} takes a list of values or a table of variants: {places!r}.")
+        raise QuantailError(
+            f"axis {name} takes a list of values or a table of variants, not {values!r}."
+        )
     if not variants:
         raise QuantailError(f"the grid is empty: axis {name} has no values.")
     names = [one.name for one in variants]
@@ -198,30 +205,30 @@ def _variant(name: str, settings: Any) -> Variant:
     seeds = _count(own.pop("seeds")) if "seeds" in own else None
     for setting, key in NOT_ON_AN_AXIS.items():
         if setting in own:
-            raise QuantailError(f"variant {name} sets {setting}: the study's own {key} sets it.")
+            raise QuantailError(f"variant {name} cannot set {setting}: it is set by {key} of the study.")
     return Variant(name, _settings(own), seeds)
 
 
 def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
     if "seed" in values:
-        raise QuantailError("seed is set by seeds, which counts from 0.")
+        raise QuantailError("seed cannot be set: seeds sets the number of seeds, which count from 0.")
     if "engine" in values:
         raise QuantailError(
-            "engine is no setting here: the study's engine plays each run in one process."
+            "engine cannot be set in a study: its engine trains each run in one process."
         )
     return {name: _value(name, value) for name, value in values.items()}
 
 
 def _value(name: str, value: Any) -> Any:
-    """A setting's value as JSON has it."""
+    """Return the checked value of a setting, ready for JSON."""
     found = coerce(name, value)
     if name == "threads" and found < 1:
-        raise QuantailError("a study's threads take 1 or more: each run has its own share of the cores.")
+        raise QuantailError("a study's threads take 1 or more: each run has a fixed share of the cores.")
     return list(found) if isinstance(found, tuple) else found
 
 
 def _set_by(axis: Axis) -> set[str]:
-    """Every setting that some place on an axis sets."""
+    """Return every setting that some variant of an axis sets."""
     return {name for one in axis.variants for name in one.settings}
 
 
@@ -239,7 +246,7 @@ def _count(value: Any) -> int:
 
 
 def _with_seeds(study: Study, seeds: Any, all_alike: bool = True) -> Study:
-    """The study with so many seeds; `all_alike` also where a variant had its own number."""
+    """Return the study with this number of seeds; `all_alike` overrides the numbers of variants."""
     count = _count(seeds)
     if not all_alike:
         return dataclasses.replace(study, seeds=count)
@@ -251,14 +258,14 @@ def _with_seeds(study: Study, seeds: Any, all_alike: bool = True) -> Study:
     return dataclasses.replace(study, seeds=count, grid=grid, references=alike(study.references))
 
 
-def _with_places(study: Study, name: str, places: Sequence[str], flag: str) -> Study:
-    """The study with other places on one axis: the variants of these names, or these values."""
+def _with_values(study: Study, name: str, values: Sequence[str], flag: str) -> Study:
+    """Return the study with other values on one axis: known variants by name, or setting values."""
     axis = next((one for one in study.grid if one.name == name), None)
     if axis is None:
-        there = ", ".join(one.name for one in study.grid)
-        raise QuantailError(f"--{flag} needs an axis {name}, and study {study.name} has {there}.")
+        axes = ", ".join(one.name for one in study.grid)
+        raise QuantailError(f"--{flag} needs an axis {name}, but study {study.name} has {axes}.")
     known = {one.name: one for one in axis.variants}
-    chosen = tuple(known.get(place, Variant(place, {name: place})) for place in dict.fromkeys(places))
+    chosen = tuple(known.get(value, Variant(value, {name: value})) for value in dict.fromkeys(values))
     grid = tuple(Axis(name, chosen) if one is axis else one for one in study.grid)
     return dataclasses.replace(study, grid=grid)
 
@@ -267,21 +274,21 @@ def _games(games: Sequence[str], origin: Origin | None) -> tuple[str, ...]:
     for game in games:
         if origin is not None:
             origin.require_of(game)
-        kind_of(game)  # an unknown id is refused
+        kind_of(game)  # raises an error for an unknown id
     if twice := next((one for one in games if list(games).count(one) > 1), None):
         raise QuantailError(f"games has {twice} twice.")
     return tuple(games)
 
 
 def _full(game: str, study: Study) -> str:
-    """An id; a plain name is one of the same family as the study's first game."""
+    """Return the id of a game; a bare name gets the family and version of the study's first game."""
     if "/" in game or ":" in game or game in gym.registry:
         return game
     family, slash, first = study.games[0].rpartition("/")
     return f"{family}{slash}{game}-{first.rpartition('-')[2]}"
 
 
-def _known(name: str, known: Sequence[str] | Mapping[str, Any], what: str) -> None:
+def _require_known(name: str, known: Sequence[str] | Mapping[str, Any], what: str) -> None:
     if name not in known:
         raise QuantailError(
             f"unknown {what} {name!r}: it takes {', '.join(known)}.{did_you_mean(name, known)}"

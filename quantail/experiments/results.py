@@ -1,4 +1,4 @@
-"""What the runs of a study scored, as one tidy table, and read back for figures."""
+"""Write the evaluations of a study as one tidy table, and read them back for figures."""
 
 import csv
 import io
@@ -24,7 +24,7 @@ SCORES = ("mean", "std", "min", "q25", "median", "q75", "max")
 
 
 def write_results(folder: StudyFolder) -> None:
-    """Gather every evaluation of every run into results.csv; without any run, leave it as it is."""
+    """Collect all evaluations of all runs in results.csv; without any run, leave the file unchanged."""
     study = folder.read()
     axes = [axis.name for axis in study.grid if axis.name not in (*FIRST, *THEN)]
     header = [*FIRST, *axes, *THEN, *SCORES]
@@ -36,8 +36,8 @@ def write_results(folder: StudyFolder) -> None:
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
     writer.writerow(header)
-    when = header.index("steps")
-    rows.sort(key=lambda row: (row[0], int(row[when])))
+    steps = header.index("steps")
+    rows.sort(key=lambda row: (row[0], int(row[steps])))
     writer.writerows(rows)
     write_text(folder.results, text.getvalue())
 
@@ -46,9 +46,9 @@ def _rows(folder: StudyFolder, job: Job, study: Study, header: Sequence[str]) ->
     table = folder.run(job.name).table("evaluations")
     if not table.exists():
         return []
-    places = job.config.places or [""] * len(study.grid)
-    told = {
-        **{axis.name: place for axis, place in zip(study.grid, places, strict=True)},
+    values = job.config.places or [""] * len(study.grid)
+    about = {
+        **{axis.name: value for axis, value in zip(study.grid, values, strict=True)},
         "job": job.name,
         "env": job.env,
         "config": job.config.label,
@@ -57,13 +57,13 @@ def _rows(folder: StudyFolder, job: Job, study: Study, header: Sequence[str]) ->
         "total_steps": str(job.settings.steps),
     }
     with table.open(encoding="utf-8", newline="") as file:
-        whole = [row for row in csv.DictReader(file) if row.get("max")]
-    return [[{**row, **told}[name] for name in header] for row in whole]
+        complete = [row for row in csv.DictReader(file) if row.get("max")]
+    return [[{**row, **about}[name] for name in header] for row in complete]
 
 
 @dataclass(frozen=True)
 class Trace:
-    """One run as results.csv has it: its evaluations, and what random play scored before it."""
+    """The evaluations of one run in results.csv, and the score of random play before training."""
 
     job: Job
     steps: Array
@@ -78,11 +78,11 @@ class Trace:
         return bool(len(self.steps)) and self.steps[-1] >= self.job.settings.steps
 
     def early(self, window: float) -> float:
-        """Mean of the evaluations in the first part of training; not a number before its end."""
+        """Return the mean evaluation in the first part of training; NaN until that part is complete."""
         return self._within(0.0, window)
 
     def late(self, window: float) -> float:
-        """Mean of the evaluations in the last part of training; not a number before its end."""
+        """Return the mean evaluation in the last part of training; NaN until training is complete."""
         return self._within(1.0 - window, 1.0)
 
     def _within(self, low: float, high: float) -> float:
@@ -97,7 +97,7 @@ class Trace:
 
 @dataclass(frozen=True)
 class Results:
-    """A study, and what is known of its runs."""
+    """A study with the results of its runs so far."""
 
     study: Study
     traces: tuple[Trace, ...]
@@ -109,7 +109,7 @@ class Results:
 
     @property
     def partial(self) -> str:
-        """How much is there, where it is not all."""
+        """Return how many runs are done, or an empty string if all are."""
         return "" if self.done == self.planned else f"partial: {self.done} of {self.planned} runs done"
 
     @cached_property
@@ -117,15 +117,15 @@ class Results:
         return tuple(self.study.configs())
 
     def of(self, config: Config, env: str) -> list[Trace]:
-        """The runs of one combination on one game, by seed."""
+        """Return the runs of one combination on one game, in the order of seeds."""
         found = [one for one in self.traces if one.job.config == config and one.job.env == env]
         return sorted(found, key=lambda one: one.job.seed)
 
 
 def read_results(path: str | Path, trust: Trust = ()) -> Results:
-    """A study's results from its folder: study.json and results.csv are all that it takes.
+    """Read the results of a study from its folder, which needs only study.json and results.csv.
 
-    `trust` are the modules that may be imported where study.json names them.
+    `trust` lists the modules that may be imported where study.json names them.
     """
     folder = StudyFolder(path, trust)
     study = folder.read()

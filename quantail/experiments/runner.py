@@ -1,4 +1,4 @@
-"""Running a study: the same jobs on any engine, what happens told to a view, results in one folder."""
+"""Run the jobs of a study on an engine, report progress to a view, and collect the results."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -13,27 +13,27 @@ from quantail.training.signals import StopSignals
 
 
 class View:
-    """Shows nothing. Others override what they want to show."""
+    """A view of a running study that shows nothing. Override the methods you need."""
 
-    def started(self, folder: StudyFolder, engine: Engine, jobs: list[Job]) -> None:
-        """Before the first run; `jobs` are those that are left."""
+    def on_start(self, folder: StudyFolder, engine: Engine, jobs: list[Job]) -> None:
+        """Called before the first run; `jobs` are the remaining ones."""
 
-    def happened(self, event: Event) -> None:
-        """A run began or ended."""
+    def on_event(self, event: Event) -> None:
+        """Called when a run started or ended."""
 
-    def passed(self) -> None:
-        """Some time passed."""
+    def on_tick(self) -> None:
+        """Called several times per second."""
 
-    def stopping(self) -> None:
-        """Someone asked to stop; runs are saving."""
+    def on_stop(self) -> None:
+        """Called once when a stop is requested, while the runs save."""
 
     def close(self) -> None:
-        """Whatever happened: give the terminal back."""
+        """Release the terminal; always called at the end."""
 
 
 @dataclass(frozen=True)
-class Outcome:
-    """What a session of a study came to."""
+class StudyOutcome:
+    """The outcome of running a study: finished and failed runs, and the signal that stopped it."""
 
     folder: StudyFolder
     done: int
@@ -53,15 +53,16 @@ def run_study(
     view: View | None = None,
     confirm: Callable[[StudyFolder, Engine, list[Job]], bool] | None = None,
     trust: Trust = (),
-) -> Outcome | None:
-    """Run what is left of a study in the folder `out`; without a study, of the one that is in it.
+) -> StudyOutcome | None:
+    """Run the remaining runs of a study in the folder `out`; without `study`, of the one stored there.
 
-    What failed before is tried again, from its checkpoint if it has one. `gpus` counts for runs with
-    device cuda alone. `confirm` is asked before anything starts; a no gives None. `trust` are the
-    modules that may be imported where the study names them, beside those that `study` was read with.
+    Failed runs are tried again, from their checkpoint if they have one. `gpus` applies only to runs
+    with device cuda. `confirm` is called before anything starts; if it returns False, the result is
+    None. `trust` lists modules that may be imported where the study names them, in addition to those
+    that `study` was read with.
     """
     modules = trusted_modules(trust)
-    if study is not None:  # without a file, it was made in Python, and its names are the user's
+    if study is not None:  # without an origin it was made in Python, by the user
         modules |= study.modules() if study.origin is None else study.origin.trusted
         study = study.trusting(modules)
     folder = StudyFolder(out, modules)
@@ -71,13 +72,13 @@ def run_study(
     view = view or View()
     with folder.held():
         if study is not None:
-            folder.open(study)  # held: another process may be running what is in it
-        # A whole grid before more seeds.
+            folder.open(study)  # under the lock: another process may be running this study
+        # All combinations with the first seed come before further seeds.
         everything = sorted(folder.jobs.values(), key=lambda job: job.seed)
         left = [job for job in everything if not folder.is_done(job.name)]
         if not left:
             write_results(folder)
-            return Outcome(folder, len(everything), len(everything), {}, "")
+            return StudyOutcome(folder, len(everything), len(everything), {}, "")
         where = make_engine(
             engine,
             threads=max(job.settings.threads for job in everything),
@@ -95,24 +96,24 @@ def run_study(
         write_results(folder)
     failed = {job.name: reason for job in left if (reason := folder.failure(job.name))}
     done = sum(folder.is_done(job.name) for job in everything)
-    return Outcome(folder, done, len(everything), failed, stopped_by)
+    return StudyOutcome(folder, done, len(everything), failed, stopped_by)
 
 
 def _run(folder: StudyFolder, engine: Engine, left: list[Job], view: View) -> str:
-    """The signal that ended it, or nothing."""
+    """Run jobs and return the name of the signal that stopped them, or an empty string."""
     for job in left:
         folder.forget_failure(job.name)
-    view.started(folder, engine, left)
-    told = False
+    view.on_start(folder, engine, left)
+    stop_shown = False
     with StopSignals() as signals:
         names = [job.name for job in left]
         for event in engine.run(folder, names, lambda: bool(signals.name)):
             if event is not None:
                 if event.what == "failed":
                     folder.note_failure(event.name, event.reason)
-                view.happened(event)
-            if signals.name and not told:
-                told = True
-                view.stopping()
-            view.passed()
+                view.on_event(event)
+            if signals.name and not stop_shown:
+                stop_shown = True
+                view.on_stop()
+            view.on_tick()
     return signals.name

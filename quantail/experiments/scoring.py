@@ -1,4 +1,4 @@
-"""One number for a combination over games and seeds, and the scale on which games can be averaged."""
+"""Score a combination over games and seeds, on a scale on which games can be averaged."""
 
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,24 +14,24 @@ Measure = Callable[[Trace], float]
 
 @dataclass(frozen=True)
 class Scale:
-    """How a raw return of a game is shown."""
+    """A linear scale for the raw returns of each game."""
 
-    name: str  # for an axis
+    name: str  # label of an axis
     zero: dict[str, float]
     one: dict[str, float]
     percent: bool
 
     @property
     def short(self) -> str:
-        """Its name without what its ends are."""
+        """Return the name without the explanation of its ends."""
         return self.name.partition(":")[0]
 
     def of(self, env: str, value: Array) -> Array:
-        """Raw returns on this scale."""
+        """Return raw returns of a game on this scale."""
         return (value - self.zero[env]) / (self.one[env] - self.zero[env]) * (100 if self.percent else 1)
 
     def text(self, value: float) -> str:
-        """A value as people read it."""
+        """Return a value as text."""
         if np.isnan(value):
             return "–"
         return (
@@ -41,7 +41,7 @@ class Scale:
 
 @dataclass(frozen=True)
 class Score:
-    """A combination over its games: the mean on the scale, and how many of its runs it rests on."""
+    """The mean score of a combination over its games, and the number of runs behind it."""
 
     value: float
     runs: int
@@ -53,7 +53,11 @@ class Score:
 
 
 def scale_of(results: Results) -> Scale:
-    """Human-normalised where a person's score is known; one other game raw; several by the best here."""
+    """Return the scale of a study.
+
+    Scores are human-normalised if human scores are known for all games, and raw for a single other game.
+    Otherwise 0 is random play and 1 the best evaluation in the study.
+    """
     games = results.study.games
     known = baselines()
     if all(game_of(env) in known for env in games):
@@ -77,7 +81,7 @@ def scale_of(results: Results) -> Scale:
 
 
 def score(results: Results, scale: Scale, config: Config, measure: Measure) -> Score:
-    """The mean over games of the mean over seeds; games without a run are left out and counted."""
+    """Return the mean over games of the mean over seeds; games without a run are left out."""
     games, runs = [], 0
     for env in results.study.games:
         values = [value for one in results.of(config, env) if np.isfinite(value := measure(one))]
@@ -89,13 +93,15 @@ def score(results: Results, scale: Scale, config: Config, measure: Measure) -> S
 
 
 def early(results: Results) -> Measure:
+    """Return the measure of a run's evaluations early in training."""
     return lambda trace: trace.early(results.study.window)
 
 
 def late(results: Results) -> Measure:
+    """Return the measure of a run's evaluations late in training."""
     return lambda trace: trace.late(results.study.window)
 
 
 def best(trace: Trace) -> float:
-    """The highest of its evaluations, once it came to its end."""
+    """Return the highest evaluation of a run; NaN until the run is complete."""
     return float(trace.means.max()) if trace.done else float("nan")

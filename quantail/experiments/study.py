@@ -1,4 +1,4 @@
-"""A study: a grid of runs as data, and the jobs that it comes to."""
+"""A study: a grid of runs described as data, and the jobs it expands to."""
 
 import hashlib
 import itertools
@@ -14,22 +14,22 @@ from quantail.recipes import compose
 from quantail.registry import Origin, modules_of
 from quantail.risk import parse_risk
 from quantail.settings import RISKS, Settings, shown
-from quantail.training.attitude import attitude_of
+from quantail.training.risk_config import risk_config_of
 
 Changes = Mapping[str, Any]
 
-# One thread on a CPU, unless a study says otherwise: the same bytes on a laptop and on a cluster.
-EVERYWHERE: Changes = {"threads": 1, "device": "cpu"}
-PLAIN = ("agent", "risk")  # settings whose value tells enough without their name
+# Defaults of every study: one CPU thread gives identical results on a laptop and on a cluster.
+STUDY_DEFAULTS: Changes = {"threads": 1, "device": "cpu"}
+UNNAMED = ("agent", "risk")  # settings whose value is clear without their name
 
 
 @dataclass(frozen=True)
 class Variant:
-    """One place on an axis, or a reference beside the grid: a name, and the settings that it sets."""
+    """A value of an axis, or a reference outside the grid: a name and the settings it changes."""
 
     name: str
     settings: Changes
-    seeds: int | None = None  # where it takes fewer or more than the study
+    seeds: int | None = None  # if it differs from the study's number
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "settings": dict(self.settings), "seeds": self.seeds}
@@ -37,15 +37,15 @@ class Variant:
 
 @dataclass(frozen=True)
 class Axis:
-    """A choice that the study makes in each of several ways."""
+    """An axis of the grid: a choice with several variants."""
 
     name: str
     variants: tuple[Variant, ...]
 
     def label(self, variant: str) -> str:
-        """A place on the axis in words."""
+        """Return the label of a variant of this axis."""
         named = any(one.settings.keys() != {self.name} for one in self.variants)
-        return variant if named or self.name in PLAIN else f"{self.name} {variant}"
+        return variant if named or self.name in UNNAMED else f"{self.name} {variant}"
 
     def to_dict(self) -> dict[str, Any]:
         return {"name": self.name, "variants": [one.to_dict() for one in self.variants]}
@@ -53,10 +53,10 @@ class Axis:
 
 @dataclass(frozen=True)
 class Config:
-    """One combination of the grid, or a reference beside it."""
+    """One combination of the grid, or a reference outside it."""
 
     label: str
-    places: tuple[str, ...]  # on each axis; empty for a reference
+    places: tuple[str, ...]  # name of the variant on each axis; empty for a reference
     changes: Changes
     seeds: int
 
@@ -67,14 +67,14 @@ class Config:
 
 @dataclass(frozen=True)
 class Job:
-    """One run of a study, its settings composed and checked."""
+    """One run of a study, with its final settings."""
 
     name: str
     env: str
     preset: str
     config: Config
     seed: int
-    changes: Changes  # what differs from the preset and the agent
+    changes: Changes  # settings that differ from the preset and the agent
     settings: Settings
 
     @property
@@ -84,7 +84,7 @@ class Job:
 
 @dataclass(frozen=True)
 class Study:
-    """What a study is: the grid, the budget, the seeds and the figure."""
+    """The definition of a study: the grid, the budget, the seeds and the figure."""
 
     name: str
     title: str
@@ -94,37 +94,41 @@ class Study:
     grid: tuple[Axis, ...]
     references: tuple[Variant, ...] = ()
     settings: Changes = field(default_factory=dict)  # of every run
-    preset: str = ""  # what fits each game where empty
-    window: float = 0.1  # share of training that counts as early, and as late
-    preferred: Changes = field(default_factory=dict)  # the combination that figures mark
-    origin: Origin | None = field(default=None, compare=False)  # its file; not part of what it is
+    preset: str = ""  # if empty, the preset for each game
+    window: float = 0.1  # fraction of training that counts as early, and as late
+    preferred: Changes = field(default_factory=dict)  # the combination highlighted in figures
+    origin: Origin | None = field(default=None, compare=False)  # the file it was read from
 
     def configs(self) -> Iterator[Config]:
-        """Every combination of the grid, the last axis fastest, then the references."""
-        for places in itertools.product(*(axis.variants for axis in self.grid)):
-            if not places:
+        """Yield every combination of the grid, the last axis varying fastest, then the references."""
+        for variants in itertools.product(*(axis.variants for axis in self.grid)):
+            if not variants:
                 continue
-            own = [one.seeds for one in places if one.seeds is not None]
-            label = ", ".join(axis.label(one.name) for axis, one in zip(self.grid, places, strict=True))
-            changes = {k: v for one in places for k, v in one.settings.items()}
-            yield Config(label, tuple(one.name for one in places), changes, min(own, default=self.seeds))
+            own = [one.seeds for one in variants if one.seeds is not None]
+            label = ", ".join(
+                axis.label(one.name) for axis, one in zip(self.grid, variants, strict=True)
+            )
+            changes = {k: v for one in variants for k, v in one.settings.items()}
+            yield Config(
+                label, tuple(one.name for one in variants), changes, min(own, default=self.seeds)
+            )
         for one in self.references:
             seeds = self.seeds if one.seeds is None else one.seeds
             yield Config(one.name, (), one.settings, seeds)
 
     def jobs(self) -> tuple[Job, ...]:
-        """Every run of the study; a combination that cannot be is named."""
+        """Return every run of the study; an error names the invalid combination."""
         jobs: dict[str, Job] = {}
         for config, env in itertools.product(self.configs(), self.games):
             if self.origin is not None:
-                # Even where the id is registered here: each run imports the module in its own process.
+                # Even if the id is registered here: each run imports the module in its own process.
                 self.origin.require_of(env)
             fitting = default_preset(env)
             preset = self.preset or fitting
-            changes = {**EVERYWHERE, **self.settings, **config.changes}
+            changes = {**STUDY_DEFAULTS, **self.settings, **config.changes}
             try:
                 settings = compose(preset, changes, base=fitting)
-                attitude_of(settings, parse_risk(settings.risk, self.origin), self.origin)
+                risk_config_of(settings, parse_risk(settings.risk, self.origin), self.origin)
             except QuantailError as error:
                 raise QuantailError(f"study {self.name}, {config.label} on {env}: {error}") from error
             for seed in range(config.seeds):
@@ -139,7 +143,7 @@ class Study:
         return tuple(jobs.values())
 
     def trusting(self, modules: frozenset[str]) -> "Study":
-        """Return the study with more modules that its file may name."""
+        """Return the study with additional modules that its file may name."""
         if self.origin is None:
             return self
         return replace(self, origin=replace(self.origin, trusted=self.origin.trusted | modules))
@@ -150,7 +154,7 @@ class Study:
         return modules_of([*self.games, *(one.get(name) for one in changes for name in RISKS)])
 
     def with_seeds_of(self, other: "Study") -> "Study":
-        """This study, no combination with fewer seeds than in the other, which has the same grid."""
+        """Return this study with at least the seeds per combination of another with the same grid."""
         both = zip(self.configs(), other.configs(), strict=True)
         most = [replace(mine, seeds=max(mine.seeds, theirs.seeds)) for mine, theirs in both]
 
@@ -163,11 +167,11 @@ class Study:
             Axis(
                 axis.name,
                 tuple(
-                    larger(a, b, [one for one in most if one.places and one.places[place] == a.name])
-                    for a, b in zip(axis.variants, beside.variants, strict=True)
+                    larger(a, b, [one for one in most if one.places and one.places[index] == a.name])
+                    for a, b in zip(axis.variants, counterpart.variants, strict=True)
                 ),
             )
-            for place, (axis, beside) in enumerate(zip(self.grid, other.grid, strict=True))
+            for index, (axis, counterpart) in enumerate(zip(self.grid, other.grid, strict=True))
         )
         references = tuple(
             larger(a, b, [one for one in most if one.reference and one.label == a.name])
@@ -176,7 +180,7 @@ class Study:
         return replace(self, seeds=max(self.seeds, other.seeds), grid=grid, references=references)
 
     def check(self) -> tuple[Job, ...]:
-        """The jobs, after each game was made once, and each combination once."""
+        """Return the jobs, after creating the environment of each game and of each combination once."""
         jobs = self.jobs()
         once: dict[str, Job] = {}
         for job in jobs:
@@ -192,7 +196,7 @@ class Study:
         return jobs
 
     def to_dict(self) -> dict[str, Any]:
-        """Plain values, ready for JSON."""
+        """Return the study as plain values, ready for JSON."""
         return {
             "name": self.name,
             "title": self.title,
@@ -209,7 +213,7 @@ class Study:
 
     @classmethod
     def from_dict(cls, content: Mapping[str, Any], origin: Origin | None = None) -> "Study":
-        """What `to_dict` gave; `origin` is the file that it was read from."""
+        """Restore a study from `to_dict`; `origin` is the file it was read from."""
         return cls(
             **{
                 **content,
@@ -224,7 +228,7 @@ class Study:
         )
 
     def identity(self) -> dict[str, Any]:
-        """What makes it this study and no other: all but how many seeds it has and how it is drawn."""
+        """Return what identifies the study: everything but the number of seeds and the figure."""
         content = self.to_dict()
         for name in ("title", "seeds", "figure", "window", "preferred"):
             del content[name]
@@ -234,26 +238,26 @@ class Study:
 
     @property
     def hash(self) -> str:
-        """A short form of the identity."""
+        """Return a short hash of the identity."""
         plain = json.dumps(self.identity(), sort_keys=True)
         return hashlib.sha256(plain.encode()).hexdigest()[:12]
 
 
 def value_name(value: Any) -> str:
-    """A setting's value as the name of a place on an axis."""
+    """Return the name of a variant that stands for a value of a setting."""
     if isinstance(value, list | tuple):
         return ",".join(map(str, value))
     return shown(value).replace(",", "") if isinstance(value, int | float) else str(value)
 
 
 def _slug(env: str, config: Config, grid: tuple[Axis, ...], seed: int) -> str:
-    """A name for a folder, the same each time and readable."""
+    """Return a stable, readable folder name for a run."""
     game = re.sub(r"-v\d+$", "", env.rpartition(":")[2]).lower()
     if config.reference:
         words = [config.label]
     else:
-        words = [axis.label(place) for axis, place in zip(grid, config.places, strict=True)]
-    # `:` becomes `_` first, so that the sign of wang:-0.75 stays apart.
+        words = [axis.label(variant) for axis, variant in zip(grid, config.places, strict=True)]
+    # `:` becomes `_` first, so that the sign of wang:-0.75 is preserved.
     plain = (re.sub(r"[^a-z0-9._-]+", "-", word.lower().replace(":", "_")) for word in (game, *words))
     parts = [word.strip("-") for word in plain]
     return "-".join([*parts, f"s{seed}"])

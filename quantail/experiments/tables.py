@@ -1,17 +1,23 @@
-"""The tables of a study: every combination in a row, and the paper's tables for games of the ALE."""
+"""The tables of a study: one row per combination, and scores next to the paper's for ALE games."""
 
 import csv
 import io
 
 from quantail.evaluation.games import game_of
+from quantail.evaluation.result_tables import (
+    ResultTable,
+    Scores,
+    aggregates_table,
+    raw_table,
+    with_paper,
+)
 from quantail.evaluation.results import Result, by_agent, results_csv
-from quantail.evaluation.sheets import Scores, Sheet, aggregates_sheet, raw_sheet, with_paper
 from quantail.experiments.results import Results
 from quantail.experiments.scoring import best, early, late, scale_of, score
 
 
-def summary_sheet(results: Results) -> Sheet:
-    """Each combination: early, late and best, over its games and seeds."""
+def summary_table(results: Results) -> ResultTable:
+    """Return a table of the early, late and best score of each combination, over games and seeds."""
     scale, window = scale_of(results), f"{results.study.window:.0%}"
     rows = []
     for config in results.configs:
@@ -25,11 +31,11 @@ def summary_sheet(results: Results) -> Sheet:
     if results.partial:
         notes.append(results.partial)
     columns = ["combination", "runs done", "early", "late", "best"]
-    return Sheet(results.study.title, columns, rows, notes)
+    return ResultTable(results.study.title, columns, rows, notes)
 
 
 def game_scores(results: Results) -> list[Result]:
-    """The best evaluation of each run that is done, as `quantail scores` takes it."""
+    """Return the best evaluation of each finished run, in the form that `quantail scores` reads."""
     return [
         Result(
             agent=trace.job.config.label,
@@ -46,30 +52,30 @@ def game_scores(results: Results) -> list[Result]:
     ]
 
 
-def sheets(results: Results) -> dict[str, Sheet]:
-    """The summary; for an aggregate of games also the paper's tables, with the paper beside them."""
-    found = {"summary": summary_sheet(results)}
+def tables(results: Results) -> dict[str, ResultTable]:
+    """Return the summary; for an aggregate over games also the score tables, next to the paper's."""
+    found = {"summary": summary_table(results)}
     if results.study.figure == "aggregate" and any(trace.done for trace in results.traces):
         scores: Scores = by_agent(game_scores(results))
         if scale_of(results).name == "human-normalised score":
             scores = with_paper(scores)
-            found["aggregates"] = aggregates_sheet(scores, human_starts=False)
-        found["raw"] = raw_sheet(scores, human_starts=False)
+            found["aggregates"] = aggregates_table(scores, human_starts=False)
+        found["raw"] = raw_table(scores, human_starts=False)
     return found
 
 
-def sheet_csv(sheet: Sheet) -> str:
-    """A sheet as a plain table."""
+def table_csv(table: ResultTable) -> str:
+    """Return a table as CSV text, with the group name in every row."""
     text = io.StringIO()
     writer = csv.writer(text, lineterminator="\n")
-    writer.writerow(sheet.columns)
+    writer.writerow(table.columns)
     first = ""
-    for row in sheet.rows:
-        first = row[0] or first  # for people, only the first row of a group has its name
+    for row in table.rows:
+        first = row[0] or first  # in the printed table, only the first row of a group has its name
         writer.writerow([first, *row[1:]])
     return text.getvalue()
 
 
 def scores_csv(results: Results) -> str:
-    """What `quantail scores` reads."""
+    """Return the scores as CSV text, as `quantail scores` reads it."""
     return results_csv(game_scores(results))

@@ -11,14 +11,14 @@ from torch import Tensor
 
 from quantail.errors import DIVERGED, QuantailError
 from quantail.learning.batch import Batch
-from quantail.learning.objectives import Outcome, compare
+from quantail.learning.objectives import LossOutput, compute_loss
 from quantail.learning.optimizers import build_fraction_optimizer, build_optimizer, kept_of
 from quantail.learning.targets import Target, bellman_target, munchausen_bonus, soft_target
-from quantail.levels import draw_levels
 from quantail.networks import QuantileNetwork
 from quantail.networks.heads import ImplicitQuantiles, LearnedFractions
 from quantail.risk import RiskMeasure
 from quantail.settings import Settings
+from quantail.taus import sample_taus
 
 
 @dataclass(frozen=True)
@@ -63,7 +63,7 @@ class Learner:
     def update(self, batch: Batch) -> Tensor:
         """One step of the optimizer on the batch's weighted mean loss; the priorities [batch]."""
         batch = batch.to(self.device)
-        outcome = self.outcome(batch)
+        outcome = self.compute_loss(batch)
         loss = total = (batch.weights * outcome.losses).mean()
         if outcome.fraction_losses is not None:
             total = loss + (batch.weights * outcome.fraction_losses).mean()
@@ -82,28 +82,28 @@ class Learner:
         self._value_sum += outcome.values.mean()
         return outcome.priorities
 
-    def outcome(self, batch: Batch) -> Outcome:
+    def compute_loss(self, batch: Batch) -> LossOutput:
         """The loss of each transition, on levels and noise that are drawn anew."""
         target = self.targets(batch)
         self.online.draw_noise(self.noise)
         taus = None
         if isinstance(self.online.head, ImplicitQuantiles):
-            taus = self._levels(batch, self.settings.online_samples).to(self.device)
-        return self._compare(batch, target, taus)
+            taus = self._sample_taus(batch, self.settings.online_samples).to(self.device)
+        return self._compute_loss(batch, target, taus)
 
     def targets(self, batch: Batch) -> Target:
-        """The law of r + γ Z(x', a*), or its soft form for Munchausen."""
+        """The distribution of r + γ Z(x', a*), or its soft form for Munchausen."""
         s = self.settings
-        levels = [self._levels(batch, s.policy_samples), self._levels(batch, s.target_samples)]
+        levels = [self._sample_taus(batch, s.policy_samples), self._sample_taus(batch, s.target_samples)]
         if s.munchausen:
-            levels.append(self._levels(batch, s.policy_samples))
+            levels.append(self._sample_taus(batch, s.policy_samples))
         self.target.draw_noise(self.noise)
         if s.double:
             self.online.draw_noise(self.noise)
-        return self._target_law(batch, *levels)
+        return self._target_distribution(batch, *levels)
 
     @torch.no_grad()
-    def _target_law(
+    def _target_distribution(
         self, batch: Batch, policy_taus: Tensor, target_taus: Tensor, here_taus: Tensor | None = None
     ) -> Target:
         """The target on these levels: [batch, K], [batch, N'], and [batch, K] for the state itself."""
@@ -111,24 +111,30 @@ class Learner:
         with self._arithmetic():
             features = self.target.features(batch.next_observations)
             if s.double:
-                law = self.target.law(features, target_taus)
+                distribution = self.target.distribution(features, target_taus)
                 choosing = self.online.features(batch.next_observations)
                 values = self.online.values(choosing, self.risk, policy_taus)
             else:
-                values, law = self.target.values_and_law(features, self.risk, policy_taus, target_taus)
+                values, distribution = self.target.values_and_distribution(
+                    features, self.risk, policy_taus, target_taus
+                )
             if here_taus is not None:
                 here = self.target.values(self.target.features(batch.observations), self.risk, here_taus)
         if here_taus is None:
-            return bellman_target(batch.rewards, batch.discounts, law, values.argmax(dim=1))
+            return bellman_target(batch.rewards, batch.discounts, distribution, values.argmax(dim=1))
         bonus = munchausen_bonus(
             here, batch.actions, s.munchausen_alpha, s.munchausen_temperature, s.munchausen_clip
         )
-        return soft_target(batch.rewards + bonus, batch.discounts, law, values, s.munchausen_temperature)
+        return soft_target(
+            batch.rewards + bonus, batch.discounts, distribution, values, s.munchausen_temperature
+        )
 
-    def _compare(self, batch: Batch, target: Target, taus: Tensor | None) -> Outcome:
+    def _compute_loss(self, batch: Batch, target: Target, taus: Tensor | None) -> LossOutput:
         with self._arithmetic():
             features = self.online.features(batch.observations)
-            return compare(self.online.head, features, batch.actions, target, self.settings.kappa, taus)
+            return compute_loss(
+                self.online.head, features, batch.actions, target, self.settings.kappa, taus
+            )
 
     def _arithmetic(self) -> torch.autocast:
         """Products in bfloat16 where that is asked for; what leaves a head is float32 all the same."""
@@ -225,8 +231,8 @@ class Learner:
         for network in (self.online, self.target):
             if isinstance(network.head, ImplicitQuantiles):
                 network.head.sparse = False  # its shapes follow the data, which cannot be compiled
-        self._target_law = torch.compile(self._target_law)  # type: ignore[method-assign]
-        self._compare = torch.compile(self._compare)  # type: ignore[method-assign]
+        self._target_distribution = torch.compile(self._target_distribution)  # type: ignore[method-assign]
+        self._compute_loss = torch.compile(self._compute_loss)  # type: ignore[method-assign]
 
     def _optimizer(self, parameter: Tensor) -> Any:
         """Return the one optimizer that moves this parameter."""
@@ -240,9 +246,9 @@ class Learner:
         state: dict[str, Tensor] = self._optimizer(parameter).state[parameter]
         return state
 
-    def _levels(self, batch: Batch, count: int) -> Tensor:
+    def _sample_taus(self, batch: Batch, count: int) -> Tensor:
         # Drawn on the CPU, so that τ does not depend on the device.
-        return draw_levels(self.taus, len(batch.actions), count, self.settings.tau)
+        return sample_taus(self.taus, len(batch.actions), count, self.settings.tau_sampling)
 
     def _reset_sums(self) -> None:
         self._count = 0

@@ -12,11 +12,11 @@ def quantile_huber_loss(
     """Σ_i E_j[ρ^κ_τi(δ_ij)], δ_ij = target_j − prediction_i: the IQN loss (equation 3).
 
     predictions [batch, N], taus [batch, N], targets [batch, N'] -> [batch]. The sum is over the N
-    predictions, the mean over the N' targets, whose chances are `weights` or else equal. κ = 0 is the
-    plain quantile loss |τ − 1{δ < 0}| |δ|. Gradients go to the predictions and the levels.
+    predictions, the mean over the N' targets, whose probabilities are `weights` or equal.
+    κ = 0 is the plain quantile loss |τ − 1{δ < 0}| |δ|. Gradients go to the predictions and to τ.
     """
-    chances = torch.full_like(targets, 1 / targets.shape[1]) if weights is None else weights
-    losses: Tensor = _QuantileHuber.apply(predictions, taus, targets, chances, kappa)  # type: ignore[no-untyped-call]
+    probabilities = torch.full_like(targets, 1 / targets.shape[1]) if weights is None else weights
+    losses: Tensor = _QuantileHuber.apply(predictions, taus, targets, probabilities, kappa)  # type: ignore[no-untyped-call]
     return losses
 
 
@@ -25,17 +25,17 @@ class _QuantileHuber(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, predictions: Tensor, taus: Tensor, targets: Tensor, chances: Tensor, kappa: float
+        ctx: Any, predictions: Tensor, taus: Tensor, targets: Tensor, probabilities: Tensor, kappa: float
     ) -> Tensor:
         delta = targets.unsqueeze(1) - predictions.unsqueeze(2)  # [batch, N, N']
-        level, chance = taus.unsqueeze(2), chances.unsqueeze(1)
+        level, probability = taus.unsqueeze(2), probabilities.unsqueeze(1)
         below = delta < 0
-        weight = torch.where(below, 1 - level, level).mul_(chance)
+        weight = torch.where(below, 1 - level, level).mul_(probability)
         inner = delta.clamp(-kappa, kappa).div_(kappa) if kappa else delta.sign()  # ∂L_κ/∂δ
         sizes = delta.sub_(inner, alpha=kappa / 2).mul_(inner)  # L_κ(δ)/κ
         of_taus = None
         if ctx.needs_input_grad[1]:
-            of_taus = torch.where(below, -sizes, sizes).mul_(chance).sum(dim=2)
+            of_taus = torch.where(below, -sizes, sizes).mul_(probability).sum(dim=2)
         losses = (sizes * weight).sum(dim=(1, 2))
         ctx.save_for_backward(weight.mul_(inner).sum(dim=2), of_taus)
         return losses
@@ -55,10 +55,10 @@ def huber(delta: Tensor, kappa: float) -> Tensor:
 
 
 def project(atoms: Tensor, weights: Tensor, support: Tensor) -> Tensor:
-    """Φ of C51: share each atom's chance between its two neighbours on an even support.
+    """Φ of C51: share each atom's probability between its two neighbours on an even support.
 
-    atoms [batch, M], weights [batch, M], support [S] -> chances [batch, S]. Atoms beyond the support
-    fall on its ends.
+    atoms [batch, M], weights [batch, M], support [S] -> probabilities [batch, S].
+    Atoms beyond the support fall on its ends.
     """
     gap = support[1] - support[0]
     inside = atoms.clamp(min=support[0], max=support[-1])
@@ -66,9 +66,9 @@ def project(atoms: Tensor, weights: Tensor, support: Tensor) -> Tensor:
     return (weights.unsqueeze(2) * (1 - distance).clamp(min=0)).sum(dim=1)
 
 
-def categorical_divergence(log_chances: Tensor, targets: Tensor) -> Tensor:
+def categorical_divergence(log_probs: Tensor, targets: Tensor) -> Tensor:
     """D_KL(target ‖ prediction), C51's loss and Rainbow's priority: [batch, S] twice -> [batch]."""
-    return (torch.xlogy(targets, targets) - targets * log_chances).sum(dim=1)
+    return (torch.xlogy(targets, targets) - targets * log_probs).sum(dim=1)
 
 
 def fraction_loss(fractions: Tensor, at_fractions: Tensor, at_midpoints: Tensor) -> Tensor:

@@ -1,8 +1,8 @@
-"""Return heads: how the law of the return is represented.
+"""Return heads: how the distribution of the return is represented.
 
 Each answers the same question, `quantiles(features, taus)`: features [batch, d] and levels
-[batch, T] to returns [batch, T, actions]. Heads whose law is a fixed set of atoms give it as
-`law(features)`; the implicit head is asked at levels that are drawn.
+[batch, T] to returns [batch, T, actions]. Heads whose distribution is a fixed set of atoms give it as
+`distribution(features)`; the implicit head is asked at levels that are drawn.
 """
 
 import math
@@ -10,20 +10,20 @@ import math
 import torch
 from torch import Tensor, nn
 
+from quantail.networks.distributions import ReturnDistribution
 from quantail.networks.embeddings import Embedding
-from quantail.networks.laws import Law
-from quantail.networks.layers import stream, weights_of
-from quantail.networks.products import merged_linear, worth_it
+from quantail.networks.layers import mlp_head, weights_of
+from quantail.networks.products import merged_linear, use_sparse_product
 from quantail.settings import Settings
 
 
 class ExpectedValue(nn.Module):
-    """Q(x, a) alone (DQN, Mnih et al. 2015): a law with one atom. Dueling as Wang et al. 2016."""
+    """Q(x, a) alone (DQN, Mnih et al. 2015): a point mass. Dueling as in Wang et al. 2016."""
 
     def __init__(self, features: int, actions: int, hidden: int, dueling: bool, sigma: float) -> None:
         super().__init__()
-        self.f = stream(features, hidden, actions, sigma)
-        self.v = stream(features, hidden, 1, sigma) if dueling else None
+        self.f = mlp_head(features, hidden, actions, sigma)
+        self.v = mlp_head(features, hidden, 1, sigma) if dueling else None
 
     def expected(self, features: Tensor) -> Tensor:
         """Q(x, a): [batch, actions]."""
@@ -36,15 +36,15 @@ class ExpectedValue(nn.Module):
         values: Tensor = self.v(features)
         return values + advantages - advantages.mean(dim=1, keepdim=True)
 
-    def law(self, features: Tensor) -> Law:
-        return Law(self.expected(features).unsqueeze(1))
+    def distribution(self, features: Tensor) -> ReturnDistribution:
+        return ReturnDistribution(self.expected(features).unsqueeze(1))
 
     def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
         return self.expected(features).unsqueeze(1).expand(-1, taus.shape[1], -1)
 
 
 class Categorical(nn.Module):
-    """Chances of fixed atoms (C51, Bellemare et al. 2017). Dueling on logits, as in Rainbow."""
+    """Probabilities of fixed atoms (C51, Bellemare et al. 2017). Dueling on logits, as in Rainbow."""
 
     support: Tensor
 
@@ -61,27 +61,27 @@ class Categorical(nn.Module):
     ) -> None:
         super().__init__()
         self.shape = (atoms, actions)
-        self.f = stream(features, hidden, atoms * actions, sigma)
-        self.v = stream(features, hidden, atoms, sigma) if dueling else None
+        self.f = mlp_head(features, hidden, atoms * actions, sigma)
+        self.v = mlp_head(features, hidden, atoms, sigma) if dueling else None
         self.register_buffer("support", torch.linspace(least, most, atoms), persistent=False)
 
-    def log_chances(self, features: Tensor) -> Tensor:
+    def log_probs(self, features: Tensor) -> Tensor:
         """log p_i(x, a): [batch, atoms, actions]."""
         logits = self.f(features).unflatten(1, self.shape)
         if self.v is not None:
             logits = self.v(features).unsqueeze(2) + logits - logits.mean(dim=2, keepdim=True)
         return torch.log_softmax(logits, dim=1)
 
-    def law(self, features: Tensor) -> Law:
-        chances = self.log_chances(features).exp()
-        return Law(self.support.view(1, -1, 1).expand_as(chances), chances)
+    def distribution(self, features: Tensor) -> ReturnDistribution:
+        probabilities = self.log_probs(features).exp()
+        return ReturnDistribution(self.support.view(1, -1, 1).expand_as(probabilities), probabilities)
 
     def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
-        return self.law(features).quantiles(taus)
+        return self.distribution(features).quantiles(taus)
 
 
 class FixedQuantiles(nn.Module):
-    """The quantiles of N fixed levels (QR-DQN, Dabney et al. 2017), each an atom of chance 1/N.
+    """The quantiles of N fixed levels (QR-DQN, Dabney et al. 2017), each an atom of probability 1/N.
 
     Dueling: Z_i(x, a) = V_i(x) + A_i(x, a) − the mean of A over levels and actions. What is taken
     away does not depend on the level, so streams that rise with τ have a sum that does.
@@ -92,17 +92,17 @@ class FixedQuantiles(nn.Module):
     ) -> None:
         super().__init__()
         self.shape = (count, actions)
-        self.f = stream(features, hidden, count * actions, sigma)
-        self.v = stream(features, hidden, count, sigma) if dueling else None
+        self.f = mlp_head(features, hidden, count * actions, sigma)
+        self.v = mlp_head(features, hidden, count, sigma) if dueling else None
 
-    def law(self, features: Tensor) -> Law:
+    def distribution(self, features: Tensor) -> ReturnDistribution:
         returns = self.f(features).unflatten(1, self.shape)  # [batch, N, actions]
         if self.v is not None:
             returns = self.v(features).unsqueeze(2) + returns - returns.mean(dim=(1, 2), keepdim=True)
-        return Law(returns)
+        return ReturnDistribution(returns)
 
     def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
-        return self.law(features).quantiles(taus)
+        return self.distribution(features).quantiles(taus)
 
 
 class ImplicitQuantiles(nn.Module):
@@ -129,8 +129,8 @@ class ImplicitQuantiles(nn.Module):
         # Zeros of ψ and φ are zeros of the merge, and may be skipped where ψ comes from a ReLU.
         self.sparse = merge == "multiply" and embedding.rectified and nonnegative
         merged = 2 * features if merge == "concatenate" else features
-        self.f = stream(merged, hidden, actions, sigma)
-        self.v = stream(merged, hidden, 1, sigma) if dueling else None
+        self.f = mlp_head(merged, hidden, actions, sigma)
+        self.v = mlp_head(merged, hidden, 1, sigma) if dueling else None
 
     def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
         if self.v is None:
@@ -142,7 +142,7 @@ class ImplicitQuantiles(nn.Module):
 
     def _streams(self, features: Tensor, taus: Tensor, *streams: nn.Sequential) -> list[Tensor]:
         """What each stream makes of the merge: [batch, T, outputs] each."""
-        if not self.sparse or not worth_it(features, taus.shape[1]):
+        if not self.sparse or not use_sparse_product(features, taus.shape[1]):
             merged = self._merged(features, taus)
             return [stream(merged) for stream in streams]
         layers = [weights_of(stream[0]) for stream in streams]
@@ -180,21 +180,21 @@ class LearnedFractions(nn.Module):
         inner = shares.cumsum(dim=1)[:, :-1].clamp(max=1)
         return torch.cat([torch.zeros_like(shares[:, :1]), inner, torch.ones_like(shares[:, :1])], dim=1)
 
-    def law(self, features: Tensor) -> Law:
-        """F⁻¹ at the midpoints τ̂_i, each with the chance τ_{i+1} − τ_i."""
+    def distribution(self, features: Tensor) -> ReturnDistribution:
+        """F⁻¹ at the midpoints τ̂_i, each with the probability τ_{i+1} − τ_i."""
         fractions = self.fractions(features).detach()
-        atoms = self.implicit.quantiles(features, between(fractions))
-        return Law(atoms, fractions.diff(dim=1).unsqueeze(2))
+        atoms = self.implicit.quantiles(features, fraction_midpoints(fractions))
+        return ReturnDistribution(atoms, fractions.diff(dim=1).unsqueeze(2))
 
     def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
-        """Those of the law: between the levels where it is trained, the network itself means nothing."""
-        return self.law(features).quantiles(taus)
+        """Return the quantiles of the distribution: the network is trained only at its own fractions."""
+        return self.distribution(features).quantiles(taus)
 
 
 Head = ExpectedValue | Categorical | FixedQuantiles | ImplicitQuantiles | LearnedFractions
 
 
-def between(fractions: Tensor) -> Tensor:
+def fraction_midpoints(fractions: Tensor) -> Tensor:
     """τ̂_i = (τ_i + τ_{i+1})/2: [batch, N + 1] -> [batch, N]."""
     return (fractions[:, :-1] + fractions[:, 1:]) / 2
 

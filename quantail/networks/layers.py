@@ -7,7 +7,7 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-FEW = 8  # rows up to which noise costs less beside the weights than in them (5 times for one row)
+FEW_ROWS = 8  # rows up to which noise costs less beside the weights than in them (5 times for one row)
 
 
 class NoisyLinear(nn.Module):
@@ -33,13 +33,13 @@ class NoisyLinear(nn.Module):
         self.noise = shaped[:outputs], shaped[outputs:]
 
     def forward(self, x: Tensor) -> Tensor:
-        if self.noise is not None and x.numel() <= FEW * x.shape[-1]:
+        if self.noise is not None and x.numel() <= FEW_ROWS * x.shape[-1]:
             out, into = self.noise
             noise = F.linear(x * into, self.weight_sigma, self.bias_sigma)
             return torch.addcmul(F.linear(x, self.weight, self.bias), noise, out)
-        return F.linear(x, *self.drawn())
+        return F.linear(x, *self.noisy_weights())
 
-    def drawn(self) -> tuple[Tensor, Tensor]:
+    def noisy_weights(self) -> tuple[Tensor, Tensor]:
         """The weights and biases with the noise in them."""
         if self.noise is None:
             return self.weight, self.bias
@@ -56,12 +56,12 @@ def linear(inputs: int, outputs: int, sigma: float) -> nn.Linear | NoisyLinear:
 def weights_of(layer: nn.Module) -> tuple[Tensor, Tensor]:
     """The weights and biases that a linear layer works with now."""
     if isinstance(layer, NoisyLinear):
-        return layer.drawn()
+        return layer.noisy_weights()
     assert isinstance(layer, nn.Linear)
     return layer.weight, layer.bias
 
 
-class Stream(nn.Sequential):
+class MLPHead(nn.Sequential):
     """A head's layers. What leaves them is never less precise than float32."""
 
     def forward(self, x: Tensor) -> Tensor:
@@ -69,10 +69,10 @@ class Stream(nn.Sequential):
         return outputs.float() if outputs.dtype == torch.bfloat16 else outputs
 
 
-def stream(inputs: int, hidden: int, outputs: int, sigma: float) -> Stream:
+def mlp_head(inputs: int, hidden: int, outputs: int, sigma: float) -> MLPHead:
     """One hidden layer and the outputs."""
     first, last = linear(inputs, hidden, sigma), linear(hidden, outputs, sigma)
-    return Stream(first, nn.ReLU(inplace=True), last)
+    return MLPHead(first, nn.ReLU(inplace=True), last)
 
 
 @torch.no_grad()

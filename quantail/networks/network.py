@@ -7,14 +7,14 @@ import numpy as np
 import torch
 from torch import Tensor, nn
 
+from quantail.networks.distributions import ReturnDistribution
 from quantail.networks.heads import Head, ImplicitQuantiles, LearnedFractions, build_head
-from quantail.networks.laws import Law
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.networks.torsos import Torso, build_torso
-from quantail.observations import ObservationSpec
 from quantail.risk import RiskMeasure
 from quantail.seeds import derived_seed
 from quantail.settings import Settings
+from quantail.spaces import ObservationSpec
 
 
 class QuantileNetwork(nn.Module):
@@ -38,26 +38,26 @@ class QuantileNetwork(nn.Module):
     def values(self, features: Tensor, risk: RiskMeasure, taus: Tensor) -> Tensor:
         """Q_β(x, a): [batch, actions]. Heads that need levels τ take these uniform ones [batch, K]."""
         if not isinstance(self.head, ImplicitQuantiles):
-            return self.head.law(features).value(risk)
+            return self.head.distribution(features).value(risk)
         return self.quantiles(features, risk(taus).to(features.device)).mean(dim=1)
 
-    def law(self, features: Tensor, taus: Tensor) -> Law:
-        """The law of Z(x, ·), at uniform levels [batch, N'] where the head needs them."""
+    def distribution(self, features: Tensor, taus: Tensor) -> ReturnDistribution:
+        """The distribution of Z(x, ·), at uniform levels [batch, N'] where the head needs them."""
         if not isinstance(self.head, ImplicitQuantiles):
-            return self.head.law(features)
-        return Law(self.quantiles(features, taus.to(features.device)))
+            return self.head.distribution(features)
+        return ReturnDistribution(self.quantiles(features, taus.to(features.device)))
 
-    def values_and_law(
+    def values_and_distribution(
         self, features: Tensor, risk: RiskMeasure, policy_taus: Tensor, taus: Tensor
-    ) -> tuple[Tensor, Law]:
-        """Q_β at K uniform levels and the law at N' others, for the cost of one pass."""
+    ) -> tuple[Tensor, ReturnDistribution]:
+        """Q_β at K uniform levels and the distribution at N' others, for the cost of one pass."""
         if not isinstance(self.head, ImplicitQuantiles):
-            law = self.head.law(features)
-            return law.value(risk), law
+            distribution = self.head.distribution(features)
+            return distribution.value(risk), distribution
         levels = torch.cat([risk(policy_taus), taus], dim=1).to(features.device)
         returns = self.quantiles(features, levels)  # [batch, K + N', actions]
         count = policy_taus.shape[1]
-        return returns[:, :count].mean(dim=1), Law(returns[:, count:])
+        return returns[:, :count].mean(dim=1), ReturnDistribution(returns[:, count:])
 
     def draw_noise(self, generator: np.random.Generator) -> None:
         """Fresh noise in every noisy layer."""

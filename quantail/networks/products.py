@@ -13,7 +13,7 @@ from torch import Tensor
 
 CHUNK = 1024  # rows at a time: enough for the products' full speed, few enough for the cache
 ALIGNED = 16  # features are kept in such numbers: products of odd width took a quarter longer
-WORTH = 48  # left-out features times rows, a feature: from here on it pays to gather the weights
+MIN_SKIPPED = 48  # left-out features times rows, a feature: from here on it pays to gather the weights
 
 
 def merged_linear(
@@ -99,10 +99,10 @@ class _MergedLinear(torch.autograd.Function):
         return None, of_psi, of_basis, of_slope, of_offset, *of_layers
 
 
-def worth_it(psi: Tensor, count: int) -> bool:
+def use_sparse_product(psi: Tensor, count: int) -> bool:
     """Whether `merged_linear` is the faster way for so many levels a state."""
     on_cpu = psi.device.type == "cpu" and psi.dtype != torch.bfloat16
-    return on_cpu and len(psi) * count > WORTH
+    return on_cpu and len(psi) * count > MIN_SKIPPED
 
 
 def _chunks(batch: int, count: int) -> list[slice]:
@@ -117,7 +117,7 @@ def _worth_keeping(psi: Tensor, count: int) -> Tensor | None:
     active = psi.any(dim=0)
     keep = active.nonzero().squeeze(1)
     filler = -len(keep) % ALIGNED
-    if len(psi) * count * (features - len(keep) - filler) <= WORTH * features:
+    if len(psi) * count * (features - len(keep) - filler) <= MIN_SKIPPED * features:
         return None
     return torch.cat([keep, (~active).nonzero().squeeze(1)[:filler]])
 

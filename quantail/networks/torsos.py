@@ -8,7 +8,7 @@ import torch
 from torch import Tensor, nn
 
 from quantail.errors import QuantailError
-from quantail.observations import ObservationSpec
+from quantail.spaces import ObservationSpec
 
 
 class ImageInput(nn.Module):

@@ -1,4 +1,4 @@
-"""Replay: frames stored once, stacks and n-step returns rebuilt when they are sampled."""
+"""Replay buffers that store each frame once and rebuild stacks and n-step returns when sampling."""
 
 from quantail.replay.journal import ReplayJournal
 from quantail.replay.memory import require_memory

@@ -1,131 +1,133 @@
-"""Where the frames of a replay lie: as they are, or compressed where that is worth it."""
+"""Storage for the frames of a replay buffer, compressed where that saves memory."""
 
 from typing import Any, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.observations import ObservationSpec
 from quantail.replay.codec import FrameCodec
+from quantail.spaces import ObservationSpec
 
 Index = NDArray[np.int64]
 Array = NDArray[Any]
 
-SMALL = 2048  # bytes of a frame below which it stays as it is
-LIKELY = 16  # times that the frames of a game shrink, before any is seen
-BESIDE = 51  # bytes that Python takes beside a compressed frame, its place and its dictionary's number
+MIN_COMPRESSED_BYTES = 2048  # smaller frames are stored uncompressed
+EXPECTED_RATIO = 16  # compression ratio assumed before any frame is seen
+OVERHEAD_BYTES = 51  # Python's overhead for a compressed frame, its reference and its dictionary number
 
 
 class Frames(Protocol):
-    """A fixed number of slots, each for one frame."""
+    """Storage for a fixed number of frames, addressed by their index."""
 
-    def put(self, slot: int, frame: Array) -> None:
+    def put(self, index: int, frame: Array) -> None:
         """Store a frame."""
 
-    def read(self, slots: Index, out: Array) -> None:
-        """Fill out [slots, *frame] with the frames of these slots."""
+    def read(self, indices: Index, out: Array) -> None:
+        """Copy the frames at these indices into `out`, [indices, *frame]."""
 
-    def arrays(self, slots: Index) -> dict[str, Array]:
-        """These slots as arrays for a file."""
+    def arrays(self, indices: Index) -> dict[str, Array]:
+        """Return the frames at these indices as arrays for a file."""
 
-    def restore(self, slots: Index, arrays: dict[str, Array]) -> None:
-        """The inverse of `arrays`."""
+    def restore(self, indices: Index, arrays: dict[str, Array]) -> None:
+        """Store the frames that `arrays` returned."""
 
-    def bytes_missing(self, places: int) -> int:
-        """Memory that so many more frames will take, by what those there took."""
+    def remaining_bytes(self, steps: int) -> int:
+        """Estimate the memory that `steps` more frames will take from the size of those stored."""
 
 
 class PlainFrames:
-    """One array."""
+    """Store frames uncompressed in one array."""
 
-    def __init__(self, spec: ObservationSpec, slots: int) -> None:
-        self.frames = np.zeros((slots, *spec.shape), spec.dtype)
+    def __init__(self, spec: ObservationSpec, capacity: int) -> None:
+        self.frames = np.zeros((capacity, *spec.shape), spec.dtype)
 
-    def put(self, slot: int, frame: Array) -> None:
-        self.frames[slot] = frame
+    def put(self, index: int, frame: Array) -> None:
+        self.frames[index] = frame
 
-    def read(self, slots: Index, out: Array) -> None:
-        np.take(self.frames, slots, axis=0, out=out, mode="clip")
+    def read(self, indices: Index, out: Array) -> None:
+        np.take(self.frames, indices, axis=0, out=out, mode="clip")
 
-    def arrays(self, slots: Index) -> dict[str, Array]:
-        return {"frames": self.frames[slots]}
+    def arrays(self, indices: Index) -> dict[str, Array]:
+        return {"frames": self.frames[indices]}
 
-    def restore(self, slots: Index, arrays: dict[str, Array]) -> None:
-        self.frames[slots] = arrays["frames"]
+    def restore(self, indices: Index, arrays: dict[str, Array]) -> None:
+        self.frames[indices] = arrays["frames"]
 
-    def bytes_missing(self, places: int) -> int:
+    def remaining_bytes(self, steps: int) -> int:
         return 0
 
 
 class CompressedFrames:
-    """Each frame compressed by itself, without loss."""
+    """Compress each frame independently and without loss."""
 
-    def __init__(self, spec: ObservationSpec, slots: int) -> None:
+    def __init__(self, spec: ObservationSpec, capacity: int) -> None:
         self.shape, self.dtype = spec.shape, spec.dtype
         self.codec = FrameCodec(spec)
-        self.blobs = np.full(slots, b"", object)
-        self.numbers = np.zeros(slots, np.uint16)  # of the dictionaries
-        self._bytes, self._held = 0, 0
+        self.blobs = np.full(capacity, b"", object)
+        self.numbers = np.zeros(capacity, np.uint16)  # of the dictionaries
+        self._bytes, self._stored = 0, 0  # over all compressed frames
 
-    def put(self, slot: int, frame: Array) -> None:
-        self._set(slot, *self.codec.encode(frame))
+    def put(self, index: int, frame: Array) -> None:
+        self._set(index, *self.codec.encode(frame))
 
-    def read(self, slots: Index, out: Array) -> None:
-        # Stacks overlap: each frame is decompressed once.
-        wanted, inverse = np.unique(slots, return_inverse=True)
+    def read(self, indices: Index, out: Array) -> None:
+        # Stacks overlap, so each frame is decompressed only once.
+        wanted, inverse = np.unique(indices, return_inverse=True)
         content = self.codec.decode(self.blobs[wanted], self.numbers[wanted].tolist())
         frames = content.view(self.dtype).reshape(-1, *self.shape)
         np.take(frames, inverse, axis=0, out=out, mode="clip")
 
-    def arrays(self, slots: Index) -> dict[str, Array]:
-        blobs = self.blobs[slots]
-        used, numbers = np.unique(self.numbers[slots], return_inverse=True)
-        shared = [self.codec.dictionaries[number] for number in used]
+    def arrays(self, indices: Index) -> dict[str, Array]:
+        blobs = self.blobs[indices]
+        used, numbers = np.unique(self.numbers[indices], return_inverse=True)
+        dictionaries = [self.codec.dictionaries[number] for number in used]
         return {
             "blobs": np.frombuffer(b"".join(blobs), np.uint8),
             "sizes": np.array([len(blob) for blob in blobs], np.uint32),
             "numbers": numbers.astype(np.uint16),
-            "dictionaries": np.frombuffer(b"".join(shared), np.uint8),
-            "dictionary_sizes": np.array([len(content) for content in shared], np.uint32),
+            "dictionaries": np.frombuffer(b"".join(dictionaries), np.uint8),
+            "dictionary_sizes": np.array([len(content) for content in dictionaries], np.uint32),
         }
 
-    def restore(self, slots: Index, arrays: dict[str, Array]) -> None:
-        if "frames" in arrays:  # written before frames were compressed
-            for slot, frame in zip(slots, arrays["frames"], strict=True):
-                self.put(int(slot), frame)
+    def restore(self, indices: Index, arrays: dict[str, Array]) -> None:
+        if "frames" in arrays:  # a file from before frames were compressed
+            for index, frame in zip(indices, arrays["frames"], strict=True):
+                self.put(int(index), frame)
             return
         contents = _split(arrays["dictionaries"], arrays["dictionary_sizes"])
-        learned = [self.codec.learn(content) for content in contents]
+        restored = [self.codec.add_dictionary(content) for content in contents]
         blobs = _split(arrays["blobs"], arrays["sizes"])
-        for slot, blob, number in zip(slots, blobs, arrays["numbers"], strict=True):
-            self._set(int(slot), blob, learned[number])
-        self.codec.current = learned[arrays["numbers"][-1]]  # to begin with, a recent one
+        for index, blob, number in zip(indices, blobs, arrays["numbers"], strict=True):
+            self._set(int(index), blob, restored[number])
+        self.codec.current = restored[arrays["numbers"][-1]]  # continue with the most recent one
 
-    def bytes_missing(self, places: int) -> int:
-        empty = min(len(self.blobs) - self._held, places)
-        return int(empty * (self._bytes / self._held + BESIDE)) if self._held else 0
+    def remaining_bytes(self, steps: int) -> int:
+        empty = min(len(self.blobs) - self._stored, steps)
+        return int(empty * (self._bytes / self._stored + OVERHEAD_BYTES)) if self._stored else 0
 
-    def _set(self, slot: int, blob: bytes, number: int) -> None:
-        old = self.blobs[slot]
+    def _set(self, index: int, blob: bytes, number: int) -> None:
+        old = self.blobs[index]
         self._bytes += len(blob) - len(old)
-        self._held += not old
-        self.blobs[slot] = blob
-        self.numbers[slot] = number
+        self._stored += not old
+        self.blobs[index] = blob
+        self.numbers[index] = number
 
 
-def compresses(spec: ObservationSpec) -> bool:
-    """Whether frames are large enough, and of a kind, to be compressed."""
-    return spec.dtype == "uint8" and spec.frame_bytes >= SMALL
+def is_compressed(spec: ObservationSpec) -> bool:
+    """Return whether frames of this kind are compressed: large frames of bytes are."""
+    return spec.dtype == "uint8" and spec.frame_bytes >= MIN_COMPRESSED_BYTES
 
 
-def frames_for(spec: ObservationSpec, slots: int) -> Frames:
-    """Slots for frames of this kind."""
-    return CompressedFrames(spec, slots) if compresses(spec) else PlainFrames(spec, slots)
+def make_frames(spec: ObservationSpec, capacity: int) -> Frames:
+    """Create storage for `capacity` frames of this kind."""
+    return CompressedFrames(spec, capacity) if is_compressed(spec) else PlainFrames(spec, capacity)
 
 
-def likely_bytes(spec: ObservationSpec) -> int:
-    """Memory for a frame, before any is seen."""
-    return spec.frame_bytes // LIKELY + BESIDE if compresses(spec) else spec.frame_bytes
+def estimated_frame_bytes(spec: ObservationSpec) -> int:
+    """Estimate the memory of one frame before any frame is seen."""
+    return (
+        spec.frame_bytes // EXPECTED_RATIO + OVERHEAD_BYTES if is_compressed(spec) else spec.frame_bytes
+    )
 
 
 def _split(joined: Array, sizes: Array) -> list[bytes]:

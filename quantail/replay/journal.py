@@ -1,4 +1,4 @@
-"""The replay on disk: each checkpoint writes only what is new since the one before."""
+"""The replay buffer on disk: each checkpoint appends only the steps since the previous one."""
 
 import re
 from pathlib import Path
@@ -12,14 +12,14 @@ from quantail.replay.frames import Index
 from quantail.replay.store import ReplayStore
 
 FIELDS = ("actions", "rewards", "flags")
-# The names that are given to segments. Nothing else in replay/ is ever removed.
+# File names of segments. Nothing else in replay/ is ever removed.
 SEGMENT = re.compile(r"[0-9]{12,}-([0-9]{12,})\.safetensors")
 UNFINISHED = re.compile(rf"\.{SEGMENT.pattern}\.part")
-PLACES = 50_000  # in one file at most, so that writing it takes little memory
+STEPS_PER_FILE = 50_000  # at most, so that writing a file takes little memory
 
 
 class ReplayJournal:
-    """Segments of a store, in files that are written once and removed when nothing needs them."""
+    """Write a store to segment files, each written once and removed when no checkpoint needs it."""
 
     def __init__(self, folder: Path, store: ReplayStore) -> None:
         self.folder = folder
@@ -27,13 +27,13 @@ class ReplayJournal:
         self.segments: list[dict[str, Any]] = []  # oldest first
 
     def append(self) -> list[dict[str, Any]]:
-        """Write what is new; the list of segments that together hold the store."""
+        """Write the new steps and return the list of segments that together hold the store."""
         store = self.store
         done = np.array(self.segments[-1]["end"]) if self.segments else np.zeros_like(store.written)
         while (done < store.written).any():
-            # The last place is written again: an episode may have been cut there since.
+            # The last step is written again, because its episode may have been truncated since.
             begin = np.maximum(done - 1, store.oldest)
-            end = np.minimum(begin + max(2, PLACES // store.envs), store.written)
+            end = np.minimum(begin + max(2, STEPS_PER_FILE // store.num_envs), store.written)
             self.segments.append(self._write(done, begin, end))
             done = end
         oldest = store.oldest
@@ -43,9 +43,9 @@ class ReplayJournal:
     def _write(self, done: Index, begin: Index, end: Index) -> dict[str, Any]:
         self.folder.mkdir(exist_ok=True)
         name = f"{int(done.sum()):012d}-{int(end.sum()):012d}.safetensors"
-        slots = self._slots(begin, end)
-        fields = {field: getattr(self.store, field).flat[slots] for field in FIELDS}
-        write_arrays(self.folder / name, self.store.frames.arrays(slots) | fields)
+        indices = self._indices(begin, end)
+        fields = {field: getattr(self.store, field).flat[indices] for field in FIELDS}
+        write_arrays(self.folder / name, self.store.frames.arrays(indices) | fields)
         return {
             "file": name,
             "begin": begin.tolist(),
@@ -59,21 +59,21 @@ class ReplayJournal:
         for segment in segments:
             path = self.folder / segment["file"]
             if not path.exists() or checksum(path) != segment["checksum"]:
-                raise QuantailError(f"{path} is missing, damaged or cut short.")
+                raise QuantailError(f"{path} is missing, damaged or truncated.")
             arrays = read_arrays(path)
-            slots = self._slots(np.array(segment["begin"]), np.array(segment["end"]))
-            store.frames.restore(slots, arrays)
+            indices = self._indices(np.array(segment["begin"]), np.array(segment["end"]))
+            store.frames.restore(indices, arrays)
             for field in FIELDS:
-                getattr(store, field).flat[slots] = arrays[field]
+                getattr(store, field).flat[indices] = arrays[field]
             store.written[:] = segment["end"]
         self.segments = list(segments)
 
     def prune(self, kept: set[str]) -> dict[Path, OSError]:
-        """Remove the segments that no checkpoint names; return those that stayed, and why."""
+        """Remove all segments but those to keep; return the files that could not be removed, and why."""
         failed = {}
         for path in self.folder.iterdir() if self.folder.is_dir() else ():
-            ours = SEGMENT.fullmatch(path.name) or UNFINISHED.fullmatch(path.name)
-            if not ours or path.name in kept or path.is_symlink() or not path.is_file():
+            is_ours = SEGMENT.fullmatch(path.name) or UNFINISHED.fullmatch(path.name)
+            if not is_ours or path.name in kept or path.is_symlink() or not path.is_file():
                 continue
             try:
                 path.unlink(missing_ok=True)
@@ -81,16 +81,16 @@ class ReplayJournal:
                 failed[path] = error
         return failed
 
-    def _slots(self, begin: Index, end: Index) -> Index:
-        """Where the places from begin to end of every environment lie, one environment after another."""
-        runs = [np.arange(*ends) for ends in zip(begin, end, strict=True)]
-        env = np.repeat(np.arange(len(runs)), [len(run) for run in runs])
-        return self.store.slots(env, np.concatenate(runs))
+    def _indices(self, begin: Index, end: Index) -> Index:
+        """Return the ring indices of steps `begin` to `end`, one environment after another."""
+        ranges = [np.arange(*ends) for ends in zip(begin, end, strict=True)]
+        env = np.repeat(np.arange(len(ranges)), [len(one) for one in ranges])
+        return self.store.indices(env, np.concatenate(ranges))
 
 
-def newest_place(folder: Path) -> int:
-    """Return how many places the segments in a folder go up to, by their names."""
+def newest_step(folder: Path) -> int:
+    """Return the number of steps up to which the segments in a folder reach, from their file names."""
     if not folder.is_dir():
         return 0
-    found = [SEGMENT.fullmatch(path.name) for path in folder.iterdir()]
-    return max((int(one[1]) for one in found if one), default=0)
+    matches = [SEGMENT.fullmatch(path.name) for path in folder.iterdir()]
+    return max((int(match[1]) for match in matches if match), default=0)

@@ -1,4 +1,4 @@
-"""How much memory a replay takes, and whether it is there."""
+"""Check that a replay buffer fits in memory."""
 
 import os
 from pathlib import Path
@@ -7,17 +7,17 @@ from quantail.errors import QuantailError
 
 
 def require_memory(needed: int) -> None:
-    """Refuse a replay that does not fit in what the machine has left."""
+    """Raise an error if a replay buffer of this size does not fit in the available memory."""
     free = available_memory()
     if free is not None and needed > 0.9 * free:
         raise QuantailError(
-            f"the replay needs {human_bytes(needed)} and {human_bytes(free)} of memory is free: "
-            "set a smaller replay_capacity."
+            f"the replay buffer needs {human_bytes(needed)} and {human_bytes(free)} of memory is free: "
+            "set a smaller buffer_size."
         )
 
 
 def available_memory() -> int | None:
-    """Bytes that can still be taken, by the kernel's and the container's account; None if unknown."""
+    """Return the bytes that the kernel and the container have available, or None if unknown."""
     limits = []
     try:
         facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
@@ -25,7 +25,7 @@ def available_memory() -> int | None:
         group = Path("/sys/fs/cgroup")
         most = (group / "memory.max").read_text().strip()
         if most != "max":
-            limits.append(int(most) - int((group / "memory.current").read_text()) + _given_back(group))
+            limits.append(int(most) - int((group / "memory.current").read_text()) + _reclaimable(group))
     except (OSError, ValueError, KeyError):
         pass
     if not limits and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
@@ -33,14 +33,14 @@ def available_memory() -> int | None:
     return min(limits, default=None)
 
 
-def _given_back(group: Path) -> int:
-    """The container's file cache that the kernel drops when memory is asked for."""
+def _reclaimable(group: Path) -> int:
+    """Return the bytes of the container's file cache, which the kernel drops when memory is needed."""
     facts = dict(line.split() for line in (group / "memory.stat").read_text().splitlines())
     return int(facts.get("inactive_file", 0))
 
 
 def human_bytes(count: float) -> str:
-    """12.3 MB, 7.1 GB: decimal units."""
+    """Return a size in decimal units, such as "12.3 MB" or "7.1 GB"."""
     for unit in ("bytes", "kB", "MB", "GB"):
         if count < 1000 or unit == "GB":
             break

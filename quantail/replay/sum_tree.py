@@ -1,19 +1,19 @@
-"""A tree of sums: draws an index in proportion to its weight, many at a time."""
+"""A sum tree that samples many indices at once in proportion to their weights."""
 
 import numpy as np
 from numpy.typing import NDArray
 
 from quantail.replay.frames import Index
 
-FAN = 128  # children of a node: three levels for a million leaves
+FAN_OUT = 128  # children of a node: three levels for a million leaves
 Weights = NDArray[np.float64]
 
 
 class SumTree:
-    """Weights of `size` leaves, and above them the sums of FAN at a time up to one root.
+    """The weights of `size` leaves and, level by level, the sums of FAN_OUT nodes up to the root.
 
-    Every sum is made anew from its children, so the tree is a function of its leaves alone and does
-    not drift.
+    Every sum is recomputed from its children, so rounding errors do not accumulate and the tree depends
+    only on its leaves.
     """
 
     def __init__(self, size: int) -> None:
@@ -22,7 +22,7 @@ class SumTree:
 
     @staticmethod
     def bytes_needed(size: int) -> int:
-        """What the tree takes for so many leaves."""
+        """Return the memory of a tree with this many leaves."""
         return 8 * sum(_level_sizes(size))
 
     @property
@@ -34,43 +34,43 @@ class SumTree:
         return float(self.levels[-1].sum())
 
     def set(self, index: Index, weights: Weights) -> None:
-        """Give leaves their weights; of one that is named twice the last counts."""
+        """Set the weights of leaves. If an index occurs twice, its last weight is used."""
         self.levels[0][index] = weights
         for below, above in zip(self.levels, self.levels[1:], strict=False):
-            index = np.unique(index // FAN)
-            above[index] = below.reshape(-1, FAN)[index].sum(axis=1)
+            index = np.unique(index // FAN_OUT)
+            above[index] = below.reshape(-1, FAN_OUT)[index].sum(axis=1)
 
     def find(self, targets: Weights) -> Index:
-        """For each target in [0, total) the leaf in whose share of the total it falls.
+        """Return, for each target in [0, total), the leaf whose interval of the cumulative sum holds it.
 
-        A leaf of weight zero is never found, not even where rounding takes a target to the end.
+        Leaves of weight zero are never returned, even where rounding moves a target to the very end.
         """
         node = np.zeros(len(targets), np.int64)
-        left = targets.copy()
+        rest = targets.copy()
         for level in reversed(self.levels):
-            children = level.reshape(-1, FAN)[node]  # [targets, FAN]
+            children = level.reshape(-1, FAN_OUT)[node]  # [targets, FAN_OUT]
             edges = children.cumsum(axis=1)
-            last = FAN - 1 - (children[:, ::-1] > 0).argmax(axis=1)
-            child = np.minimum((left[:, None] >= edges).sum(axis=1), last)
+            last = FAN_OUT - 1 - (children[:, ::-1] > 0).argmax(axis=1)
+            child = np.minimum((rest[:, None] >= edges).sum(axis=1), last)
             before = np.take_along_axis(edges - children, child[:, None], axis=1)[:, 0]
-            left = np.maximum(left - before, 0)
-            node = node * FAN + child
+            rest = np.maximum(rest - before, 0)
+            node = node * FAN_OUT + child
         return node
 
     def check_valid(self) -> None:
-        """Raise if a sum is not that of its children, or a weight is none."""
+        """Raise an AssertionError if a weight is negative or a sum differs from that of its children."""
         assert (self.levels[0] >= 0).all()
         assert not self.levels[0][self.size :].any()
         for below, above in zip(self.levels, self.levels[1:], strict=False):
-            sums = below.reshape(-1, FAN).sum(axis=1)
+            sums = below.reshape(-1, FAN_OUT).sum(axis=1)
             assert (above[: len(sums)] == sums).all()
             assert not above[len(sums) :].any()
 
 
 def _level_sizes(size: int) -> list[int]:
-    """Nodes of each level, leaves first, each padded to a multiple of FAN."""
+    """Return the number of nodes of each level, leaves first, each padded to a multiple of FAN_OUT."""
     sizes: list[int] = []
-    while not sizes or sizes[-1] > FAN:
-        sizes.append(-(-size // FAN) * FAN)
-        size = sizes[-1] // FAN
+    while not sizes or sizes[-1] > FAN_OUT:
+        sizes.append(-(-size // FAN_OUT) * FAN_OUT)
+        size = sizes[-1] // FAN_OUT
     return sizes

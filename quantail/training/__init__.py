@@ -1,1 +1,1 @@
-"""Training: the one place that puts the parts together."""
+"""Training loop, checkpoints and run folders. Only this package combines all the other parts."""

@@ -1,4 +1,4 @@
-"""The C library's allocator, told to keep the large blocks that every update needs again."""
+"""Configure the C library's allocator to reuse the large memory blocks of each update."""
 
 import ctypes
 import sys
@@ -8,10 +8,10 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 
 
 def keep_large_blocks() -> bool:
-    """Tell glibc not to hand blocks back to the kernel after each update; whether it was told.
+    """Stop glibc from returning memory to the kernel after each update; return whether that worked.
 
-    Blocks above 32 MB would be mapped and unmapped each time whatever the threshold, so mapping is
-    switched off altogether.
+    glibc maps and unmaps blocks above 32 MB on every use, whatever its threshold, so this disables
+    mapping altogether.
     """
     if not sys.platform.startswith("linux"):
         return False
@@ -20,5 +20,5 @@ def keep_large_blocks() -> bool:
     except (OSError, AttributeError):
         return False
     options = ((_MMAP_MAX, 0), (_TRIM_THRESHOLD, 2**31 - 1), (_TOP_PAD, 2**26))
-    answers = [mallopt(option, value) for option, value in options]
-    return all(answer == 1 for answer in answers)
+    results = [mallopt(option, value) for option, value in options]
+    return all(result == 1 for result in results)

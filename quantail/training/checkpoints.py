@@ -1,13 +1,13 @@
-"""Checkpoints: numbered folders, each whole or not there at all.
+"""Checkpoints: folders named by their number of steps, each written completely or not at all.
 
-    checkpoints/000010000/agent.safetensors     the online network: all that acting needs
+    checkpoints/000010000/agent.safetensors     the online network, which is all that acting needs
                           learner.safetensors   target network, optimizer, running sums
-                          actor.safetensors     the observations that the next decision sees
-                          sampler.safetensors   priorities, where the replay is prioritized
+                          actor.safetensors     the current observation of each environment
+                          sampler.safetensors   priorities, if replay is prioritized
                           state.json            counters, generators, episodes, tables, checksums
-    checkpoints/last, best                      the name of one of them
+    checkpoints/last, best                      the name of a checkpoint
 
-The replay's segments lie beside them (see `replay/journal.py`) and are named in state.json.
+The segments of the replay buffer are in `replay/` (see `replay/journal.py`), and state.json lists them.
 """
 
 import math
@@ -35,7 +35,7 @@ from quantail.training.run_folder import read_sealed
 from quantail.training.tables import TABLES
 
 SCHEMA = 2
-# What the trainer keeps in state.json.
+# Keys that the trainer writes to state.json.
 REQUIRED = (
     "steps",
     "episodes",
@@ -51,12 +51,12 @@ REQUIRED = (
     "replay",
 )
 Arrays = dict[str, NDArray[Any]]
-LONGEST = 20  # characters of an unknown name that are repeated in a sentence
-# The names that a save gives to folders. Nothing else in checkpoints/ is ever renamed or removed.
+MAX_SHOWN = 20  # characters of an unknown checkpoint name that an error message repeats
+# Folder names of checkpoints. Nothing else in checkpoints/ is ever renamed or removed.
 NAME = re.compile(r"[0-9]{9}|[1-9][0-9]{9,}")
 UNFINISHED = re.compile(rf"\.({NAME.pattern})\.(part|old)")
-# What a wrong value in a checkpoint may raise while it is restored.
-WRONG = (
+# Exceptions that a wrong value in a checkpoint may raise while it is restored.
+RESTORE_ERRORS = (
     KeyError,
     IndexError,
     TypeError,
@@ -70,7 +70,7 @@ WRONG = (
 
 @dataclass(frozen=True)
 class Checkpoint:
-    """A checkpoint on disk that has been found whole."""
+    """A checkpoint on disk whose files have been verified."""
 
     path: Path
     state: dict[str, Any]
@@ -79,8 +79,8 @@ class Checkpoint:
         return read_arrays(self.path / f"{name}.safetensors")
 
 
-def check_state(state: dict[str, Any], lanes: int, actions: int) -> None:
-    """Raise TypeError or ValueError where a value of state.json would fail only later, in training."""
+def check_state(state: dict[str, Any], num_envs: int, actions: int) -> None:
+    """Raise TypeError or ValueError for values of state.json that would fail only later, in training."""
     scores, playing, recent = state["scores"], state["playing"], state["recent"]
     counts = [state["steps"], state["episodes"], scores["best_steps"]]
     counts += [state["tables"][name] for name in TABLES]
@@ -91,14 +91,14 @@ def check_state(state: dict[str, Any], lanes: int, actions: int) -> None:
     numbers += [score for score, _ in recent] + [one["score"] for one in playing]
     numbers += [*scores["means"].values(), *scores["values"].values()]
     if not all(type(value) is int and value >= 0 for value in counts):
-        raise TypeError("a count is not a whole number")
+        raise TypeError("a count is not a non-negative integer")
     if not all(type(value) in (int, float) and math.isfinite(value) for value in numbers):
         raise TypeError("a number is not finite")
-    if len(playing) != lanes:
-        raise ValueError(f"it has {len(playing)} episodes under way, not {lanes}")
+    if len(playing) != num_envs:
+        raise ValueError(f"it has {len(playing)} episodes in progress, not {num_envs}")
     for one in playing:
         if type(one["seed"]) is not int or not set(one["actions"]) <= set(range(actions)):
-            raise ValueError("an episode under way has an unknown seed or action")
+            raise ValueError("an episode in progress has an invalid seed or action")
 
 
 class Checkpoints:
@@ -108,14 +108,14 @@ class Checkpoints:
         self.folder = folder
 
     def repair(self) -> None:
-        """Bring back what a save that was killed between its two renames had put aside."""
+        """Restore the old checkpoint that a save had moved aside when it was killed."""
         for old in self._folders(UNFINISHED):
             final = self.folder / old.name[1:].removesuffix(".old")
             if old.name.endswith(".old") and not final.exists():
                 old.rename(final)
 
     def save(self, steps: int, files: dict[str, Arrays], state: dict[str, Any]) -> str:
-        """Write a checkpoint and make it the last one; its name."""
+        """Write a checkpoint, make it the last one and return its name."""
         name = f"{steps:09d}"
         partial = self.folder / f".{name}.part"
         shutil.rmtree(partial, ignore_errors=True)
@@ -139,27 +139,27 @@ class Checkpoints:
     def mark_best(self, name: str) -> None:
         write_text(self.folder / "best", name + "\n")
 
-    def forget_best(self) -> None:
+    def clear_best(self) -> None:
         (self.folder / "best").unlink(missing_ok=True)
 
     def best_steps(self) -> int:
-        """The step of the best checkpoint; 0 where none is."""
-        name = self._named("best")
+        """Return the number of steps of the best checkpoint, or 0 if there is none."""
+        name = self._read_pointer("best")
         return int(name) if NAME.fullmatch(name) else 0
 
-    def _named(self, pointer: str) -> str:
-        """What `last` or `best` holds; nothing where it is not there, no name where it is damaged."""
+    def _read_pointer(self, pointer: str) -> str:
+        """Return the content of `last` or `best`, or "" if the file does not exist."""
         path = self.folder / pointer
         return path.read_text(encoding="utf-8", errors="replace").strip() if path.exists() else ""
 
     def names(self) -> list[str]:
-        """All checkpoints, oldest first."""
+        """Return the names of all checkpoints, oldest first."""
         return sorted((path.name for path in self._folders(NAME)), key=int)
 
     def older(self, name: str, *, resumable: bool = False) -> str:
-        """Return the newest checkpoint before this one, or nothing.
+        """Return the newest checkpoint before this one, or "" if there is none.
 
-        With `resumable`, one that is whole and whose replay is still there.
+        With `resumable`, its files must be intact and its replay segments must exist.
         """
         for other in reversed(self.names()):
             if int(other) < int(name) and (not resumable or self._is_resumable(other)):
@@ -168,85 +168,86 @@ class Checkpoints:
 
     def _is_resumable(self, name: str) -> bool:
         try:
-            segments = self._whole(self.folder / name)["replay"]
+            segments = self._verified_state(self.folder / name)["replay"]
             return all((self.folder.parent / "replay" / part["file"]).exists() for part in segments)
-        except (QuantailError, OSError, *WRONG):
+        except (QuantailError, OSError, *RESTORE_ERRORS):
             return False
 
     def has_saved(self) -> bool:
-        """Whether there is a checkpoint, or a sign that there was one."""
+        """Return whether there is a checkpoint, or a pointer to one that is missing."""
         return bool(self.names()) or any((self.folder / one).exists() for one in ("last", "best"))
 
     def _folders(self, pattern: re.Pattern[str]) -> list[Path]:
-        """The folders whose names match as a whole."""
+        """Return the folders whose full names match the pattern."""
         if not self.folder.is_dir():
             return []
         return [one for one in self.folder.iterdir() if pattern.fullmatch(one.name) and one.is_dir()]
 
     def name_of(self, which: str) -> str:
-        """The name behind `last`, `best`, `previous` or a number of steps."""
+        """Return the checkpoint name for `last`, `best`, `previous` or a number of steps."""
         names = self.names()
         if not names:
             raise QuantailError(f"{self.folder.parent} has no checkpoint: the run has not saved yet.")
         if which in ("last", "best"):
-            named = self._named(which)
-            if named in names:
-                return named
+            name = self._read_pointer(which)
+            if name in names:
+                return name
             if which == "best":
                 raise QuantailError(f"{self.folder.parent} has no best checkpoint yet: use last.")
-            return names[-1]  # killed after the folder was there and before `last` named it
+            return names[-1]  # a save was killed after writing the folder and before updating `last`
         if which == "previous":
             last = self.name_of("last")
             before = self.older(last)
             if not before:
                 raise QuantailError(f"{self.folder.parent} has no checkpoint before {last}.")
             return before
-        name = which.lstrip("0").rjust(9, "0")  # any number of steps, however long, without int()
+        name = which.lstrip("0").rjust(9, "0")  # without int(), because the text may be very long
         if name not in names:
             known = ", ".join(str(int(n)) for n in names)
-            asked = which if len(which) <= LONGEST else f"{which[:LONGEST]}…"
+            shown = which if len(which) <= MAX_SHOWN else f"{which[:MAX_SHOWN]}…"
             raise QuantailError(
-                f"checkpoint {asked!r} is not there: it takes last, best, previous "
-                f"or the steps of one that is kept ({known})."
+                f"checkpoint {shown!r} does not exist: use last, best, previous "
+                f"or the steps of a saved checkpoint ({known})."
             )
         return name
 
     def read(self, which: str, *, to_resume: bool = False) -> Checkpoint:
-        """A checkpoint that has been checked to be whole."""
+        """Return a checkpoint after verifying its files."""
         path = self.folder / self.name_of(which)
-        with self.blamed(path, to_resume=to_resume):
-            return Checkpoint(path, self._whole(path))
+        with self.explain_damage(path, to_resume=to_resume):
+            return Checkpoint(path, self._verified_state(path))
 
-    def _whole(self, path: Path) -> dict[str, Any]:
-        """Return the state of a checkpoint after checking all of its files."""
+    def _verified_state(self, path: Path) -> dict[str, Any]:
+        """Return the state of a checkpoint after verifying all of its files."""
         state = read_sealed(path / "state.json", SCHEMA)
         for part in ("checksums", *REQUIRED):
             if part not in state:
                 raise QuantailError(f"{path / 'state.json'} is damaged: it has no {part}.")
         for file, expected in state["checksums"].items():
             if not (path / file).exists() or checksum(path / file) != expected:
-                raise QuantailError(f"{path / file} is missing, damaged or cut short.")
+                raise QuantailError(f"{path / file} is missing, damaged or truncated.")
         return state
 
     @contextmanager
-    def blamed(self, path: Path, *, to_resume: bool = True) -> Iterator[None]:
-        """Turn whatever a damaged checkpoint raises into a sentence that names an older one, if any."""
+    def explain_damage(self, path: Path, *, to_resume: bool = True) -> Iterator[None]:
+        """Turn errors from a damaged checkpoint into a message that suggests an older one, if any."""
         try:
             yield
-        except (QuantailError, *WRONG) as error:
-            said = str(error)
+        except (QuantailError, *RESTORE_ERRORS) as error:
+            message = str(error)
             if not isinstance(error, QuantailError):
-                said = f"{' '.join(damage(error).split()) or type(error).__name__}."
-            if str(path) not in said:
-                said = f"{path} cannot be restored: {said}"
+                message = f"{' '.join(damage(error).split()) or type(error).__name__}."
+            if str(path) not in message:
+                message = f"{path} cannot be restored: {message}"
             older = self.older(path.name, resumable=to_resume)
-            advice = f" An older one is kept: use --checkpoint {int(older)}." if older else ""
-            raise QuantailError(f"{said}{advice}") from error
+            advice = f" An older checkpoint exists: use --checkpoint {int(older)}." if older else ""
+            raise QuantailError(f"{message}{advice}") from error
 
     def prune(self, keep: set[str]) -> dict[Path, OSError]:
-        """Remove all checkpoints but these, and what a broken-off save left; return what stayed and why.
+        """Remove all other checkpoints and the remains of interrupted saves.
 
-        A checkpoint is renamed first, so that one whose removal is cut off is not taken for a whole one.
+        Return the folders that could not be removed, and why. A checkpoint is renamed first, so that an
+        interrupted removal does not leave a folder that looks like a complete checkpoint.
         """
         failed = {}
         for path in [*self._folders(UNFINISHED), *self._folders(NAME)]:

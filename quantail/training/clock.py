@@ -1,4 +1,4 @@
-"""Where a run's time goes."""
+"""Measure how much time a run spends in each phase."""
 
 import time
 from collections.abc import Iterator
@@ -23,5 +23,5 @@ class Clock:
 
     @property
     def training_seconds(self) -> float:
-        """All but evaluation."""
+        """The time in all phases except evaluation."""
         return sum(self.seconds.values()) - self.seconds["evaluation"]

@@ -1,4 +1,4 @@
-"""What a run wrote, read back for figures and tables; and runs that differ by their seed alone."""
+"""Read back what runs wrote, and group runs that differ only by their seed."""
 
 import csv
 from collections.abc import Sequence
@@ -14,14 +14,14 @@ from quantail.evaluation.games import family_of
 from quantail.evaluation.protocols import Protocol, own_protocol
 from quantail.recipes import parts_of
 from quantail.settings import DEFAULTS, Settings
-from quantail.training.attitude import described
 from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.results import saved_results
+from quantail.training.risk_config import describe_risk
 from quantail.training.run_folder import RunFolder, RunInfo
 
 Array = NDArray[np.float64]
 
-# What does not make another agent of it.
+# Settings that do not distinguish agents.
 INCIDENTAL = {
     "seed",
     "steps",
@@ -32,22 +32,22 @@ INCIDENTAL = {
     "tensorboard",
     "wandb",
 }
-TOLD = 3  # settings that a label names one by one
+MAX_NAMED = 3  # settings that a label lists one by one
 CURVE = ("steps", "frames", "mean", "q25", "q75")
 
 
 @dataclass(frozen=True)
 class History:
-    """One run: what it is, how it learned, what it scored and where its time went."""
+    """The description, learning curve, results and timing of one run."""
 
     path: Path
     info: RunInfo
     about: dict[str, Any]  # the content of run.json
-    curve: dict[str, Array]  # the columns of its evaluations
-    random: float  # mean return of random play
-    results: list[dict[str, Any]]  # the evaluations kept by `quantail eval`, the newest last
-    steps: int  # to the last checkpoint, and the seconds that they took
-    seconds: dict[str, float]
+    curve: dict[str, Array]  # columns of evaluations.csv
+    random: float  # mean return of the random policy
+    results: list[dict[str, Any]]  # evaluations saved by `quantail eval`, newest last
+    steps: int  # at the last checkpoint
+    seconds: dict[str, float]  # per phase, up to the last checkpoint
 
     @property
     def settings(self) -> Settings:
@@ -55,13 +55,13 @@ class History:
 
     @property
     def protocol(self) -> Protocol:
-        """That of its learning curve."""
+        """The protocol of the learning curve."""
         return own_protocol(self.settings)
 
 
 @dataclass(frozen=True)
 class Group:
-    """Runs that differ by their seed alone."""
+    """Runs that differ only by their seed."""
 
     label: str
     runs: tuple[History, ...]
@@ -75,7 +75,7 @@ class Group:
         return self.runs[0].settings
 
     def curves(self) -> tuple[Array, Array]:
-        """Steps at which every run was evaluated, and the means there: [points], [seeds, points]."""
+        """Return the steps at which every run was evaluated [points], and the means [seeds, points]."""
         steps = set.intersection(*({float(s) for s in run.curve["steps"]} for run in self.runs))
         common = np.array(sorted(steps))
         means = [run.curve["mean"][np.isin(run.curve["steps"], common)] for run in self.runs]
@@ -83,7 +83,7 @@ class Group:
 
 
 def read_history(run: str | Path) -> History:
-    """A run as its files have it, also while it goes on."""
+    """Read the files of a run, which may still be in progress."""
     folder = RunFolder(run)
     info = folder.read()
     table = folder.table("evaluations")
@@ -112,7 +112,7 @@ def read_history(run: str | Path) -> History:
 
 
 def _time_spent(last: Checkpoint) -> tuple[int, dict[str, float]]:
-    """The steps to a checkpoint, and the seconds of each phase that they took."""
+    """Return the steps of a checkpoint and the seconds spent in each phase until then."""
     try:
         seconds = {name: float(spent) for name, spent in last.state["seconds"].items()}
         return int(last.state["steps"]), seconds
@@ -121,7 +121,7 @@ def _time_spent(last: Checkpoint) -> tuple[int, dict[str, float]]:
 
 
 def group_runs(runs: Sequence[History]) -> list[Group]:
-    """Runs by environment and settings; a label tells what differs where the agent's name does not."""
+    """Group runs by environment and settings; labels list what differs where agents share a name."""
     kinds: dict[tuple[str, str], list[History]] = {}
     for run in runs:
         kept = {k: v for k, v in run.settings.to_dict().items() if k not in INCIDENTAL}
@@ -144,13 +144,11 @@ def group_runs(runs: Sequence[History]) -> list[Group]:
 
 
 def _label(run: History, others: Sequence[History]) -> str:
-    """The agent's name, and what tells it from all that could be taken for it."""
+    """Return the agent's name and the settings that distinguish it from others of that name."""
     rivals = [one.info for one in _rivals(run, others)]
     differing = _differing(run.info, rivals)
     several = len({one.preset for one in rivals}) > 1
-    if (
-        several and len(differing) > TOLD
-    ):  # too much to read: the preset's name stands for what it brings
+    if several and len(differing) > MAX_NAMED:  # name the preset instead of all its settings
         alike = [one for one in rivals if one.preset == run.info.preset]
         differing = [Path(run.info.preset).name, *_differing(run.info, alike)]
         same = [one for one in rivals if Path(one.preset).name == differing[0]]
@@ -160,28 +158,31 @@ def _label(run: History, others: Sequence[History]) -> str:
 
 
 def _rivals(run: History, others: Sequence[History]) -> list[History]:
-    """Runs of its name that meet it in a table, by family of games or preset, or by way of others."""
+    """Return the runs with the same agent name that can appear in one table with this run.
+
+    Two runs can if they share the preset or the family of games, directly or through other runs.
+    """
     left = {one.path: one for one in others if agent_name(one) == agent_name(run)}
     found = new = [left.pop(run.path)]
     while new:
-        new = [one for one in left.values() if any(_meet(one.info, other.info) for other in found)]
+        new = [one for one in left.values() if any(_related(one.info, other.info) for other in found)]
         found = [*found, *(left.pop(one.path) for one in new)]
     return found
 
 
-def _meet(one: RunInfo, other: RunInfo) -> bool:
+def _related(one: RunInfo, other: RunInfo) -> bool:
     return one.preset == other.preset or family_of(one.env) == family_of(other.env)
 
 
 def agent_name(run: History) -> str:
-    """What an agent is called in tables: its recipe, what differs from it, and its risk."""
+    """Return the name of an agent in tables: its recipe, the parts that differ, and its risk measure."""
     settings = run.settings
     named = " ".join([settings.agent, *parts_of(settings)])
-    return named if described(settings) == "neutral" else f"{named}, {described(settings)}"
+    return named if describe_risk(settings) == "neutral" else f"{named}, {describe_risk(settings)}"
 
 
 def _differing(info: RunInfo, rivals: Sequence[RunInfo]) -> list[str]:
-    """The settings in which rivals differ, with the values here."""
+    """Return the settings in which rivals differ, with this run's values."""
     names = [
         name
         for name in DEFAULTS

@@ -1,4 +1,4 @@
-"""The live view of a run on a terminal, and plain lines where there is none."""
+"""Report the progress of a run, live on a terminal or as plain lines."""
 
 import math
 import sys
@@ -21,14 +21,14 @@ REDRAW = 0.1  # seconds
 
 
 class _QuietPipeConsole(Console):
-    """Where the reader of our output went away, the run goes on without it."""
+    """Ignore a closed pipe, so that the run continues without output."""
 
     def on_broken_pipe(self) -> None:
         self.quiet = True
 
 
 class TerminalReporter(Reporter):
-    """What is about to run, evaluations as they come, and the summary."""
+    """Print the run's settings, each evaluation and the summary as plain lines."""
 
     def __init__(self, console: Console, *, quiet: bool) -> None:
         self.console = console
@@ -66,7 +66,7 @@ class TerminalReporter(Reporter):
 
 
 class LiveReporter(TerminalReporter):
-    """The same, with a bar that moves."""
+    """Also show a progress bar."""
 
     def __init__(self, console: Console, *, quiet: bool) -> None:
         super().__init__(console, quiet=quiet)
@@ -138,7 +138,7 @@ class LiveReporter(TerminalReporter):
 
 
 class _Rate:
-    """Steps per second over the last seconds, so that the view follows what happens now."""
+    """Steps per second over a recent window."""
 
     def __init__(self, window: float = 10.0) -> None:
         self.window = window
@@ -152,7 +152,7 @@ class _Rate:
             self.points.pop(0)
 
     def restart(self) -> None:
-        """Forget, as after an evaluation that took time without steps."""
+        """Start a new window, for example after an evaluation, during which no steps are taken."""
         self.known = self.per_second()
         self.points.clear()
 
@@ -164,12 +164,12 @@ class _Rate:
 
 
 def progress() -> TerminalReporter:
-    """A reporter that shows on stderr what the command line shows."""
+    """Return a reporter that prints to stderr what the command line prints."""
     return reporter_for(sys.stderr, quiet=False)
 
 
 def reporter_for(stream: TextIO, *, quiet: bool) -> TerminalReporter:
-    """A live view where the stream is a terminal, plain lines where it is not."""
+    """Return a live reporter if the stream is a terminal, otherwise one that prints plain lines."""
     console = _QuietPipeConsole(file=stream, markup=False)
     live = console.is_terminal and not quiet
     return (LiveReporter if live else TerminalReporter)(console, quiet=quiet)
@@ -177,7 +177,7 @@ def reporter_for(stream: TextIO, *, quiet: bool) -> TerminalReporter:
 
 @contextmanager
 def told_how_to_resume(reporter: TerminalReporter) -> Iterator[None]:
-    """Swallow a Ctrl-C after which the run has saved and said so."""
+    """Suppress the KeyboardInterrupt of a run that was saved and has printed how to resume it."""
     try:
         yield
     except KeyboardInterrupt:
@@ -186,25 +186,25 @@ def told_how_to_resume(reporter: TerminalReporter) -> Iterator[None]:
 
 
 def summary_lines(s: Summary) -> list[str]:
-    """A run in a few lines: score before and after, the best checkpoint, time, what to do next."""
+    """Return the summary of a run: scores, best checkpoint, time and the next commands."""
     total = sum(s.seconds.values())
     shares = "  ".join(f"{name} {seconds / total:.0%}" for name, seconds in s.seconds.items() if total)
     lines = [""]
     if s.stopped_by:
         how = "Ctrl-C" if s.stopped_by == "SIGINT" else s.stopped_by
-        lines.append(f"stopped by {how} at step {s.steps:,} of {s.total_steps:,}; all is saved")
+        lines.append(f"stopped by {how} at step {s.steps:,} of {s.total_steps:,}; everything is saved")
     else:
         lines.append(f"done: {s.steps:,} steps ({s.frames:,} frames), {s.updates:,} updates")
     means, values = s.scores.means, s.scores.values
     if "final" in means:
         lines.append(
-            f"score   {means['random']:.2f} at random → {means['final']:.2f} learned "
-            "(mean raw return of whole episodes)"
+            f"score   {means['random']:.2f} at random → {means['final']:.2f} trained "
+            "(mean undiscounted return)"
         )
         if s.risk != "neutral":
             lines.append(
-                f"risk    {values['random']:.2f} at random → {values['final']:.2f} learned "
-                f"(the same returns under {s.risk})"
+                f"risk    {values['random']:.2f} at random → {values['final']:.2f} trained "
+                f"({s.risk} of the same returns)"
             )
     if "best" in values:
         steps = s.scores.best_steps
@@ -212,7 +212,9 @@ def summary_lines(s: Summary) -> list[str]:
         lines.append(f"best    {values['best']:.2f} at step {steps:,}: {folder}")
     lines.append(f"time    {duration(total)}: {shares}")
     if played := total - s.seconds.get("evaluation", 0.0):
-        lines.append(f"rate    {s.steps / played:,.0f} steps ({s.frames / played:,.0f} frames) a second")
+        lines.append(
+            f"rate    {s.steps / played:,.0f} steps ({s.frames / played:,.0f} frames) per second"
+        )
     lines.append("next")
     if s.stopped_by:
         lines.append(f"  quantail resume {s.run}{s.trust}")
@@ -227,12 +229,12 @@ def summary_lines(s: Summary) -> list[str]:
 
 
 def counted(count: int, what: str) -> str:
-    """1 episode, 30 episodes."""
+    """Return a count with its noun, such as "1 episode" or "30 episodes"."""
     return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
 
 
 def duration(seconds: float) -> str:
-    """1:23 or 2:03:04, – where unknown."""
+    """Return a duration such as "1:23" or "2:03:04", or "–" if it is unknown."""
     if math.isnan(seconds) or math.isinf(seconds):
         return "–"
     minutes, rest = divmod(round(seconds), 60)

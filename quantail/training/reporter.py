@@ -1,4 +1,4 @@
-"""What a run tells while it goes on. The loop calls these; how it looks is not its concern."""
+"""The interface through which the training loop reports its progress."""
 
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,7 +9,7 @@ from quantail.training.scores import Scores
 
 @dataclass(frozen=True)
 class Status:
-    """Where a run stands."""
+    """The current progress of a run."""
 
     steps: int
     total_steps: int
@@ -22,7 +22,7 @@ class Status:
 
 @dataclass(frozen=True)
 class Summary:
-    """What a run came to."""
+    """The outcome of a run, when it has finished or was stopped."""
 
     run: Path
     steps: int
@@ -33,33 +33,33 @@ class Summary:
     scores: Scores
     seconds: dict[str, float]
     updates: int
-    stopped_by: str  # "" where the run came to its end
-    trust: str = ""  # the flags that commands on this run need
+    stopped_by: str  # the signal, or "" if the run finished
+    trust: str = ""  # the --trust flags that commands on this run need
 
 
 class Reporter:
-    """Says nothing. Others override what they want to show."""
+    """Reports nothing. Subclasses override the methods that they need."""
 
     def opening(self, lines: dict[str, str]) -> None:
-        """What is about to run, before any large block of memory is taken."""
+        """Called with a description of the run before large amounts of memory are allocated."""
 
     def started(self, status: Status) -> None:
-        """Before the first step of this session."""
+        """Called before the first step of this session."""
 
     def advanced(self, status: Status) -> None:
-        """After each step: must be quick."""
+        """Called after each step; must be fast."""
 
     def evaluating(self) -> None:
-        """Before an evaluation."""
+        """Called before an evaluation."""
 
     def evaluated(self, steps: int, policy: str, evaluation: Evaluation, best: bool) -> None:
-        """After an evaluation."""
+        """Called after an evaluation."""
 
     def warned(self, sentence: str) -> None:
-        """Something that the user should know and that does not stop the run."""
+        """Called with a warning that does not stop the run."""
 
     def finished(self, summary: Summary) -> None:
-        """At the end, or when stopped."""
+        """Called when the run has finished or was stopped."""
 
     def close(self) -> None:
-        """Whatever happened: give the terminal back."""
+        """Called at the end, also after an error, to restore the terminal."""

@@ -1,4 +1,4 @@
-"""The results that `quantail eval` leaves in a run, and reading them again."""
+"""Save and read the results of `quantail eval` in the folder of a run."""
 
 import math
 import re
@@ -7,7 +7,7 @@ from datetime import UTC, datetime
 from pathlib import Path
 from typing import Any
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.errors import QuantailError, damage
 from quantail.evaluation import Evaluation, Protocol
 from quantail.evaluation.protocols import whole_number
@@ -19,14 +19,17 @@ SCHEMA = 1
 
 
 def results_folder(run: str | Path) -> Path:
-    """Where results go, made if need be."""
+    """Return the folder for results and create it if it does not exist."""
     folder = RunFolder(run).results
     folder.mkdir(exist_ok=True)
     return folder
 
 
 def save_result(run: str | Path, agent: Agent, evaluation: Evaluation) -> Path:
-    """Keep an evaluation in its run; only one that asked for just the same is replaced."""
+    """Save an evaluation in its run.
+
+    It replaces an earlier result only if protocol, starts, checkpoint, risk, budget and seed are equal.
+    """
     protocol = evaluation.protocol
     budget = f"{protocol.frames}-frames" if protocol.frames else f"{protocol.episodes}-episodes"
     starts = re.sub(r"\W", "-", protocol.starts)
@@ -45,23 +48,23 @@ def save_result(run: str | Path, agent: Agent, evaluation: Evaluation) -> Path:
 
 
 def saved_results(run: str | Path) -> list[dict[str, Any]]:
-    """All evaluations that were kept in a run, the newest last; their protocols as such."""
+    """Return all evaluations saved in a run, newest last, with their protocols as `Protocol`."""
     contents = []
     for path in RunFolder(run).results.glob("*.json"):
         content = read_json(path)
         check_schema(path, content, SCHEMA)
         try:
-            contents.append(_checked(content))
+            contents.append(_validated(content))
         except (KeyError, QuantailError) as error:
             raise QuantailError(f"{path} is damaged: {damage(error)}.") from error
     return sorted(contents, key=lambda content: str(content["created"]))
 
 
-def _checked(content: dict[str, Any]) -> dict[str, Any]:
-    """The result as it was kept, if every part is what it should be."""
+def _validated(content: dict[str, Any]) -> dict[str, Any]:
+    """Return a saved result after checking the types of its values."""
     for name in ("created", "env", "risk"):
         if not isinstance(content[name], str):
-            raise QuantailError(f"{name} takes a text, not {content[name]!r}")
+            raise QuantailError(f"{name} takes a string, not {content[name]!r}")
     for name, least in (("run_seed", 0), ("steps", 0), ("frames", 0), ("episodes", 1)):
         whole_number(name, content[name], least)
     returns = content["returns"]
@@ -69,11 +72,11 @@ def _checked(content: dict[str, Any]) -> dict[str, Any]:
         raise QuantailError(f"returns takes a list of {content['episodes']} numbers")
     for name, value in [("mean", content["mean"]), *(("returns", one) for one in returns)]:
         if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise QuantailError(f"{name} takes a number, not {value!r}")
+            raise QuantailError(f"{name} takes a finite number, not {value!r}")
     return content | {"protocol": Protocol.from_dict(content["protocol"])}
 
 
 def pick_result(results: Sequence[dict[str, Any]], run: str | Path) -> dict[str, Any]:
-    """Of results of one question: the best checkpoint's, then the longest, then the newest."""
+    """Pick one of several comparable results: the best checkpoint's, the longest, then the newest."""
     best = Checkpoints(RunFolder(run).checkpoints).best_steps()
     return max(results, key=lambda one: (one["steps"] == best, one["episodes"], one["created"]))

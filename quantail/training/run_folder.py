@@ -1,4 +1,4 @@
-"""A run on disk: what is where, and what it says of itself."""
+"""The folder of a run on disk, and its description in run.json."""
 
 import os
 import platform
@@ -18,20 +18,20 @@ import torch
 from quantail.envs.make import FUNCTION
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import own_protocol
-from quantail.files import check_seal, hold, linked, read_json, write_sealed
-from quantail.observations import ActionSpec, ObservationSpec
+from quantail.files import check_seal, hold, link_error, read_json, write_sealed
 from quantail.settings import DEFAULTS, Settings
+from quantail.spaces import ActionSpec, ObservationSpec
 from quantail.training.tables import TABLES
 
 SCHEMA = 1
 LOCK = ".lock"
-SINKS = ("tensorboard", "wandb")  # folders of other programs that log a run
+SINKS = ("tensorboard", "wandb")  # folders of other loggers
 PACKAGES = ("quantail", "torch", "numpy", "gymnasium", "ale-py", "MinAtar", "safetensors")
 
 
 @dataclass(frozen=True)
 class RunInfo:
-    """What `run.json` holds: enough to load, evaluate and resume a run."""
+    """The content of `run.json` that is needed to load, evaluate and resume a run."""
 
     env: str
     preset: str
@@ -42,7 +42,7 @@ class RunInfo:
 
 
 class RunFolder:
-    """The files of one run, below one folder."""
+    """The paths of a run's files, and the lock on its folder."""
 
     def __init__(self, path: Path | str) -> None:
         self.path = Path(path)
@@ -55,55 +55,55 @@ class RunFolder:
         return self.path / f"{name}.csv"
 
     def require_new(self) -> None:
-        """Refuse a folder that holds anything but what a run leaves that is killed before it begins."""
-        if not self.path.exists() or self._is_unborn():
+        """Raise an error unless the folder is new, or only holds what a run killed at its start left."""
+        if not self.path.exists() or self._is_unstarted():
             return
         if (self.path / "run.json").exists():
             raise QuantailError(
-                f"{self.path} exists already: go on with `quantail resume {self.path}`, "
-                "or name another folder with --out."
+                f"{self.path} exists already: continue with `quantail resume {self.path}`, "
+                "or choose another folder with --out."
             )
         raise QuantailError(
-            f"{self.path} exists already and is not a run: name another folder with --out."
+            f"{self.path} exists already and is not a run: choose another folder with --out."
         )
 
-    def _is_unborn(self) -> bool:
-        """Whether the folder holds nothing but what `created` makes before run.json is there."""
+    def _is_unstarted(self) -> bool:
+        """Return whether the folder holds nothing but what `created` makes before it writes run.json."""
         if not self.path.is_dir():
             return False
-        for one in self.path.iterdir():
-            plain = one.is_file() and not one.is_symlink()
-            if one == self.checkpoints:
-                if one.is_symlink() or not one.is_dir() or any(one.iterdir()):
+        for path in self.path.iterdir():
+            is_plain = path.is_file() and not path.is_symlink()
+            if path == self.checkpoints:
+                if path.is_symlink() or not path.is_dir() or any(path.iterdir()):
                     return False
-            elif one.name not in (LOCK, ".run.json.part") or not plain:
+            elif path.name not in (LOCK, ".run.json.part") or not is_plain:
                 return False
         return True
 
     @contextmanager
     def created(self, info: RunInfo) -> Iterator[None]:
-        """Make the folder and say in it what the run is; undo that if the body of the `with` fails."""
+        """Create the folder and write run.json; undo both if the body of the `with` statement fails."""
         self.require_new()
-        made = not self.path.exists()
+        is_new = not self.path.exists()
         try:
             self.path.mkdir(parents=True, exist_ok=True)
         except OSError as error:
-            raise QuantailError(f"{self.path} cannot be made: {error.strerror}.") from error
+            raise QuantailError(f"{self.path} cannot be created: {error.strerror}.") from error
         with self.held():
-            self.require_new()  # another process may have begun here in the meantime
+            self.require_new()  # another process may have started a run here in the meantime
             try:
                 self.checkpoints.mkdir(exist_ok=True)
                 self._describe(info)
                 yield
             except BaseException:
                 with suppress(OSError):
-                    self._undo(made)
+                    self._undo(is_new)
                 raise
 
-    def _undo(self, made: bool) -> None:
-        """Remove what a run that did not begin has written, and nothing else.
+    def _undo(self, is_new: bool) -> None:
+        """Remove the files that a run wrote before it failed to start, and nothing else.
 
-        `made` says that the folder itself was not there before.
+        `is_new` says that the folder itself did not exist before.
         """
         for name in ("run.json", ".run.json.part", *(f"{table}.csv" for table in TABLES)):
             (self.path / name).unlink(missing_ok=True)
@@ -112,8 +112,8 @@ class RunFolder:
         with suppress(OSError):
             self.checkpoints.rmdir()
         (self.path / LOCK).unlink()
-        if made:
-            self.path.rmdir()  # fails, and so does nothing, where there is anything else in it
+        if is_new:
+            self.path.rmdir()  # fails, and so does nothing, if there is anything else in it
 
     def _describe(self, info: RunInfo) -> None:
         write_sealed(
@@ -141,12 +141,12 @@ class RunFolder:
 
     @contextmanager
     def held(self) -> Iterator[None]:
-        """Keep other processes from training in this folder; a killed one lets go of it."""
+        """Lock the folder against other training processes; the lock ends with the process."""
         with hold(self.path / LOCK, f"{self.path} is being trained"):
             yield
 
     def read(self) -> RunInfo:
-        """What the run says of itself, or why it cannot be read."""
+        """Return the description of the run; raise an error that says why it cannot be read."""
         path, content = self.path / "run.json", self.about()
         try:
             return RunInfo(
@@ -161,20 +161,20 @@ class RunFolder:
             raise QuantailError(f"{path} is damaged: {damage(error)}.") from error
 
     def about(self) -> dict[str, Any]:
-        """Return the content of run.json after checking that it is whole."""
+        """Return the content of run.json after verifying its checksum."""
         if not self.path.exists():
             raise QuantailError(f"there is no run at {self.path}.")
         if not (self.path / "run.json").exists():
-            begin = " Begin it with quantail train." if self._is_unborn() else ""
-            raise QuantailError(f"{self.path} is not a run: it has no run.json.{begin}")
+            advice = " Start it with quantail train." if self._is_unstarted() else ""
+            raise QuantailError(f"{self.path} is not a run: it has no run.json.{advice}")
         return read_sealed(self.path / "run.json", SCHEMA)
 
-    def require_plain(self) -> None:
-        """Refuse symbolic links where training writes and removes files."""
+    def require_no_links(self) -> None:
+        """Raise an error if a path that training writes or removes is a symbolic link."""
         tables = [self.table(name) for name in TABLES]
         for path in (self.checkpoints, self.replay, self.path / LOCK, *tables):
             if path.is_symlink():
-                raise linked(path)
+                raise link_error(path)
 
     def clear_tables(self) -> None:
         """Remove the tables of a session that never saved."""
@@ -190,13 +190,13 @@ class RunFolder:
 
 
 def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
-    """Refuse a file of a version that this one does not know."""
+    """Raise an error if a file has no schema version, or a newer one than this Quantail reads."""
     schema = content.get("schema")
     if not isinstance(schema, int):
-        raise QuantailError(f"{path} is damaged: it names no schema version.")
+        raise QuantailError(f"{path} is damaged: it has no schema version.")
     if schema > newest:
         raise QuantailError(
-            f"{path} was made by a newer Quantail (schema {schema}; this one reads up to {newest}): "
+            f"{path} was made by a newer Quantail (schema {schema}; this version reads up to {newest}): "
             "update Quantail to use it."
         )
 
@@ -209,7 +209,10 @@ def read_sealed(path: Path, newest: int) -> dict[str, Any]:
 
 
 def _settings(path: Path, settings: dict[str, Any]) -> Settings:
-    """Return the settings of run.json; a name too many or too few would silently make another run."""
+    """Return the settings of run.json; raise an error for unknown or missing names.
+
+    Ignoring them would silently change the run.
+    """
     if unknown := [name for name in settings if name not in DEFAULTS]:
         raise QuantailError(
             f"{path} holds settings that this version of Quantail does not know "
@@ -227,7 +230,7 @@ def _settings(path: Path, settings: dict[str, Any]) -> Settings:
 
 
 def default_folder(env: str, agent: str, seed: int) -> Path:
-    """A free name below `runs/`."""
+    """Return a folder below `runs/` that does not exist yet."""
     plain = re.sub(r"-v\d+$", "", env.rpartition(":")[2].removeprefix(FUNCTION))
     slug = re.sub(r"[^a-z0-9]+", "-", plain.lower()).strip("-")
     base = Path("runs") / f"{slug}-{agent}-s{seed}"

@@ -1,4 +1,4 @@
-"""What the policies of a run scored."""
+"""The scores of a run's random, final and best policies."""
 
 import math
 from dataclasses import dataclass, field
@@ -8,16 +8,18 @@ from quantail.evaluation import Evaluation
 
 @dataclass
 class Scores:
-    """The "random", the "final" and the "best" policy: mean return, and value under the run's risk."""
+    """Mean return, and value under the run's risk measure, of its random, final and best policies."""
 
     means: dict[str, float] = field(default_factory=dict)
     values: dict[str, float] = field(default_factory=dict)
     best_steps: int = 0
 
-    def take(self, steps: int, evaluation: Evaluation) -> bool:
-        """Note an evaluation, at step 0 that of the random policy; whether it is the best so far.
+    def update(self, steps: int, evaluation: Evaluation) -> bool:
+        """Record an evaluation and return whether it is the best so far.
 
-        Best is by the run's own measure: the best of a careful run is not its most reckless moment.
+        The evaluation at step 0 is that of the random policy. Policies are compared under the run's own
+        risk measure, so the best policy of a risk-averse run is not necessarily the one with the highest
+        mean.
         """
         value = evaluation.value()
         best = steps > 0 and value >= self.values.get("best", -math.inf)
@@ -27,8 +29,8 @@ class Scores:
             self.best_steps = steps
         return best
 
-    def forget_best(self) -> None:
-        """Its checkpoint is gone."""
+    def clear_best(self) -> None:
+        """Remove the scores of the best policy, because its checkpoint no longer exists."""
         self.best_steps = 0
         self.means.pop("best", None)
         self.values.pop("best", None)

@@ -1,4 +1,4 @@
-"""Ending a run when someone asks for it."""
+"""Stop a run cleanly on Ctrl-C or SIGTERM."""
 
 import signal
 import threading
@@ -7,19 +7,19 @@ from typing import Any
 
 
 class StopSignals:
-    """While entered, the first Ctrl-C or SIGTERM is only noted; a second one interrupts at once.
+    """Context manager that records the first Ctrl-C or SIGTERM; a second one interrupts at once.
 
-    Only the main thread can listen to signals; in any other one nothing is noted.
+    Only the main thread receives signals, so in any other thread this does nothing.
     """
 
     def __init__(self) -> None:
-        self.name = ""  # of the signal that came
+        self.name = ""  # of the signal that was received
         self._before: dict[signal.Signals, Any] = {}
 
     def __enter__(self) -> "StopSignals":
         if threading.current_thread() is threading.main_thread():
             for number in (signal.SIGINT, signal.SIGTERM):
-                self._before[number] = signal.signal(number, self._note)
+                self._before[number] = signal.signal(number, self._record)
         return self
 
     def __exit__(self, *_: object) -> None:
@@ -28,13 +28,13 @@ class StopSignals:
         self._before.clear()
 
     def end_as_asked(self) -> None:
-        """Do what the signal would have done, now that everything is saved."""
+        """Raise what the signal would have raised, now that everything is saved."""
         if self.name == "SIGTERM":
             raise SystemExit(128 + signal.SIGTERM)
         if self.name:
             raise KeyboardInterrupt
 
-    def _note(self, number: int, _frame: FrameType | None) -> None:
+    def _record(self, number: int, _frame: FrameType | None) -> None:
         if self.name:
             raise KeyboardInterrupt
         self.name = signal.Signals(number).name

@@ -1,4 +1,4 @@
-"""Other places where metrics may go."""
+"""Write metrics to TensorBoard and Weights & Biases as well."""
 
 import hashlib
 import math
@@ -13,10 +13,10 @@ from quantail.settings import Settings
 
 
 class Sink(Protocol):
-    """A place that takes named numbers as a run goes on."""
+    """A logger that receives metrics during a run."""
 
     def purge(self, steps: int) -> None:
-        """Hide what was written after this step by a session that was killed."""
+        """Hide what a killed session wrote after this step."""
 
     def add(self, steps: int, group: str, values: Mapping[str, Any]) -> None: ...
 
@@ -24,7 +24,7 @@ class Sink(Protocol):
 
 
 def open_sinks(settings: Settings, run: Path) -> list[Sink]:
-    """The places that a run's settings ask for."""
+    """Return the loggers that the settings enable."""
     sinks: list[Sink] = []
     if settings.tensorboard:
         sinks.append(TensorBoard(run / "tensorboard"))
@@ -42,7 +42,7 @@ def _numbers(group: str, values: Mapping[str, Any]) -> dict[str, float]:
 
 
 class TensorBoard:
-    """Event files beside the CSV tables, written on request."""
+    """Writes TensorBoard event files to the run folder."""
 
     def __init__(self, folder: Path) -> None:
         from torch.utils.tensorboard.writer import SummaryWriter
@@ -52,7 +52,7 @@ class TensorBoard:
         self._purge: int | None = None
 
     def purge(self, steps: int) -> None:
-        """Hide what was written after this step by a session that was killed."""
+        """Hide what a killed session wrote after this step."""
         self._purge = steps + 1
 
     def add(self, steps: int, group: str, values: Mapping[str, Any]) -> None:
@@ -67,9 +67,10 @@ class TensorBoard:
 
 
 class WeightsAndBiases:
-    """A run of Weights & Biases, which goes on when ours is resumed; its own settings are in WANDB_*.
+    """Logs to a Weights & Biases run, which continues when this run is resumed.
 
-    What a killed session sent after its last checkpoint cannot be taken back and is sent again.
+    Configure it with the WANDB_* environment variables. Metrics that a killed session sent after its
+    last checkpoint cannot be removed and are sent again.
     """
 
     def __init__(self, settings: Settings, run: Path) -> None:
@@ -79,12 +80,12 @@ class WeightsAndBiases:
             raise QuantailError(
                 f"wandb is not installed: pip install 'quantail[wandb]' ({error})."
             ) from error
-        begun = f"{run.name} {read_json(run / 'run.json')['created']}"
+        identity = f"{run.name} {read_json(run / 'run.json')['created']}"
         try:
             self._run: Any = wandb.init(
                 project=settings.wandb,
                 name=run.name,
-                id=hashlib.sha256(begun.encode()).hexdigest()[:16],
+                id=hashlib.sha256(identity.encode()).hexdigest()[:16],
                 resume="allow",
                 dir=str(run),
                 config=settings.to_dict(),
@@ -92,8 +93,8 @@ class WeightsAndBiases:
             )
         except Exception as error:
             raise QuantailError(
-                f"wandb {settings.wandb} cannot be opened: {str(error).rstrip('.')}; or set "
-                "WANDB_MODE=offline to write it to the run's folder alone."
+                f"the wandb project {settings.wandb} cannot be opened: {str(error).rstrip('.')}. Set "
+                "WANDB_MODE=offline to write to the run's folder only."
             ) from error
         self._run.define_metric("*", step_metric="steps")
 

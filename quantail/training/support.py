@@ -1,4 +1,4 @@
-"""Watches whether returns stay on the support of a categorical law."""
+"""Check that returns stay within the support of a categorical distribution."""
 
 import math
 
@@ -7,23 +7,23 @@ from numpy.typing import NDArray
 
 
 class SupportWatch:
-    """The range of the discounted returns seen so far, and whether the support holds it."""
+    """Tracks the range of discounted returns and compares it with the support."""
 
-    def __init__(self, least: float, most: float) -> None:
-        self.least, self.most = least, most
+    def __init__(self, value_min: float, value_max: float) -> None:
+        self.value_min, self.value_max = value_min, value_max
         self.low, self.high = math.inf, -math.inf
-        self._told = 0.0  # how far beyond the support the last warning was
+        self._warned = 0.0  # how far outside the support returns were at the last warning
 
-    def see(self, returns: NDArray[np.float64]) -> str:
-        """A warning where returns leave the support, again when they leave it twice as far; else ''."""
+    def check(self, returns: NDArray[np.float64]) -> str:
+        """Return a warning if returns leave the support, again if they leave it twice as far, or ""."""
         self.low = min(self.low, float(returns.min()))
         self.high = max(self.high, float(returns.max()))
-        beyond = max(self.least - self.low, self.high - self.most)
-        if beyond <= 2 * self._told:
+        outside = max(self.value_min - self.low, self.high - self.value_max)
+        if outside <= 2 * self._warned:
             return ""
-        self._told = beyond
+        self._warned = outside
         return (
-            f"discounted returns from {self.low:.4g} to {self.high:.4g} were seen, and atoms from "
-            f"{self.least:g} to {self.most:g} cannot hold them: set value_min and value_max to at least "
+            f"discounted returns from {self.low:.4g} to {self.high:.4g} were seen, but the atoms cover "
+            f"only {self.value_min:g} to {self.value_max:g}: set value_min and value_max to at least "
             "that range."
         )

@@ -1,4 +1,4 @@
-"""Plain CSV tables that grow by a row and can be cut back to where a checkpoint left them."""
+"""CSV tables of a run, which are appended row by row and truncated when a checkpoint is restored."""
 
 import csv
 import io
@@ -48,8 +48,8 @@ EVALUATIONS = (
 TABLES = {"metrics": METRICS, "timing": TIMING, "episodes": EPISODES, "evaluations": EVALUATIONS}
 
 
-class Table:
-    """One CSV file. A row is on disk as soon as it is added."""
+class CsvTable:
+    """One CSV file. A row is written as soon as it is added."""
 
     def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
         self.path, self.columns = path, columns
@@ -62,10 +62,10 @@ class Table:
             return
         if not header.startswith(content):
             raise QuantailError(
-                f"{path} is damaged: its first row is not {','.join(columns)}. Mend that row, or move "
-                "the file away to begin a new one."
+                f"{path} is damaged: its first row is not {','.join(columns)}. Repair that row, or move "
+                "the file away to start a new one."
             )
-        with open(path, "wb", opener=no_follow) as file:  # new, or cut off in its first row
+        with open(path, "wb", opener=no_follow) as file:  # a new file, or one with a partial header
             file.write(header)
 
     def add(self, row: Mapping[str, Any]) -> None:
@@ -76,30 +76,30 @@ class Table:
             file.write(text.getvalue())
 
     def size(self) -> int:
-        """Bytes so far."""
+        """Return the size of the file in bytes."""
         return self.path.stat().st_size
 
     def sync(self) -> None:
-        """Make all rows so far durable."""
+        """Flush all rows to disk."""
         with self.path.open("r+b") as file:
             os.fsync(file.fileno())
 
-    def cut(self, size: int) -> bool:
-        """Drop the rows that came after the file had this size; whether all rows before it are there.
+    def truncate(self, size: int) -> bool:
+        """Truncate the file to this size in bytes; return whether it had all the rows up to there.
 
-        Where they are not, the file ends with its last whole row, so that the next one is whole too.
+        If it had not, the file ends after its last complete row, so that the next row is complete too.
         """
         with self.path.open("rb") as file:
             content = file.read(size)
-        whole = max(content.rfind(b"\n") + 1, len(self.header))
-        os.truncate(self.path, whole)
-        return whole == size
+        complete = max(content.rfind(b"\n") + 1, len(self.header))
+        os.truncate(self.path, complete)
+        return complete == size
 
 
 def last_step(path: Path, columns: tuple[str, ...]) -> int:
-    """Return the largest step in a table of a run; refuse a file that is not such a table."""
+    """Return the largest step in a table of a run; raise an error if the file is no such table."""
     content = path.read_bytes() if path.exists() else b""
-    *lines, _ = content.split(b"\n")  # what follows the last newline is no whole row
+    *lines, _ = content.split(b"\n")  # what follows the last newline is not a complete row
     firsts = [line.split(b",")[0] for line in lines[1:]]
     if lines[:1] not in ([], [",".join(columns).encode()]) or not all(map(bytes.isdigit, firsts)):
         raise QuantailError(f"{path} is damaged or is not a table of this run.")

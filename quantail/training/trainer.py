@@ -1,4 +1,4 @@
-"""The training loop: act, store, learn, evaluate, save; and go on from any checkpoint exactly."""
+"""The training loop: collect, store, learn, evaluate and save, with exact resuming."""
 
 import math
 from collections import deque
@@ -10,13 +10,13 @@ import numpy as np
 import torch
 
 from quantail import seeds
-from quantail.acting.actor import Actor, Episode, Transition
-from quantail.acting.agent import Agent
-from quantail.acting.schedules import linear
+from quantail.agents.actor import Actor, Episode, Transition
+from quantail.agents.agent import Agent
+from quantail.agents.schedules import linear
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter
-from quantail.envs.learned import as_learned
-from quantail.evaluation.evaluate import LANES, EvaluationStopped, play_episodes
+from quantail.envs.training_signal import training_signal
+from quantail.evaluation.evaluate import PARALLEL_EPISODES, EvaluationStopped, play_episodes
 from quantail.evaluation.protocols import LONGEST, own_protocol
 from quantail.files import sync_folder
 from quantail.learning.learner import Learner
@@ -24,36 +24,36 @@ from quantail.networks import QuantileNetwork, build_network
 from quantail.registry import modules_of, trust_flags
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.replay.memory import available_memory, human_bytes
-from quantail.training.attitude import Attitude
 from quantail.training.checkpoints import Checkpoint, Checkpoints, check_state
 from quantail.training.clock import Clock
-from quantail.training.gathering import Gathering, Here
+from quantail.training.collector import Collector, LocalCollector
 from quantail.training.reporter import Reporter, Status, Summary
+from quantail.training.risk_config import RiskConfig
 from quantail.training.run_folder import RunFolder, RunInfo
 from quantail.training.scores import Scores
 from quantail.training.signals import StopSignals
 from quantail.training.sinks import open_sinks
 from quantail.training.support import SupportWatch
-from quantail.training.tables import TABLES, Table
+from quantail.training.tables import TABLES, CsvTable
 
-RECENT = 100  # episodes in the running mean
+RECENT = 100  # episodes in the running mean of returns
 
 
 class Trainer:
-    """One run, from its first step or from a checkpoint, to its end or until it is stopped."""
+    """Runs the training loop from the first step or a checkpoint, until the run ends or is stopped."""
 
     def __init__(
         self,
         folder: RunFolder,
         info: RunInfo,
         source: EnvSource,
-        attitude: Attitude,
+        risk_config: RiskConfig,
         device: torch.device,
         reporter: Reporter,
     ) -> None:
         s = info.settings
         self.folder, self.info, self.settings, self.reporter = folder, info, s, reporter
-        self.source, self.attitude, self.device = source, attitude, device
+        self.source, self.risk_config, self.device = source, risk_config, device
         self.protocol = own_protocol(s)
         self.generators = {name: seeds.generator(s.seed, name) for name in seeds.GENERATORS}
         network = build_network(
@@ -62,35 +62,35 @@ class Trainer:
         self.learner = Learner(
             network,
             s,
-            attitude.target,
+            risk_config.target,
             taus=self.generators["learning-taus"],
             noise=self.generators["learning-noise"],
             device=device,
         )
-        self.store = ReplayStore(info.observation, s.lanes, s.replay_capacity)
-        drawing = self.generators["replay"]
+        self.store = ReplayStore(info.observation, s.total_envs, s.buffer_size)
+        generator = self.generators["replay"]
         self.sampler = (
-            PrioritizedSampler(self.store, s.priority_exponent, drawing)
+            PrioritizedSampler(self.store, s.priority_exponent, generator)
             if s.replay == "prioritized"
-            else UniformSampler(self.store, drawing)
+            else UniformSampler(self.store, generator)
         )
         self.replay = Replay(self.store, self.sampler, s.batch_size, s.n_step, s.discount)
         self.journal = ReplayJournal(folder.replay, self.store)
         self.clock = Clock()
-        self.gathering = self._gathering(network)
-        self.agent = Agent(network, s, info.observation, info.actions, source, attitude.evaluation)
+        self.collector = self._build_collector(network)
+        self.agent = Agent(network, s, info.observation, info.actions, source, risk_config.evaluation)
         self.checkpoints = Checkpoints(folder.checkpoints)
-        self.tables = {name: Table(folder.table(name), columns) for name, columns in TABLES.items()}
+        self.tables = {name: CsvTable(folder.table(name), columns) for name, columns in TABLES.items()}
         self.sinks = open_sinks(s, folder.path)
         self.support = SupportWatch(s.value_min, s.value_max) if s.head == "categorical" else None
-        self._lanes: list[Adapter] = []
+        self._evaluation_envs: list[Adapter] = []
         self.signals = StopSignals()
         self._logged_seconds = 0.0
         self._warned_of_memory = False
-        self._saved: dict[str, int] = {}  # done_at of that checkpoint
-        self._last = ""  # the checkpoint saved or restored last
-        self._segments: dict[str, set[str]] = {}  # the replay's files of each resumable checkpoint
-        self._stayed: set[Path] = set()  # old files that the last save could not remove
+        self._saved: dict[str, int] = {}  # done_at of the last checkpoint
+        self._last = ""  # name of the last checkpoint that was saved or restored
+        self._segments: dict[str, set[str]] = {}  # replay files of each resumable checkpoint
+        self._undeleted: set[Path] = set()  # old files that the last save could not remove
         # Everything below is part of a checkpoint.
         self.steps = 0
         self.episodes = 0
@@ -99,47 +99,47 @@ class Trainer:
         self.done_at = {"log": 0, "evaluation": -1, "checkpoint": 0}
         self.scores = Scores()
 
-    def _gathering(self, network: QuantileNetwork) -> Gathering:
+    def _build_collector(self, network: QuantileNetwork) -> Collector:
         s = self.settings
         if s.engine == "ray":
-            from quantail.training.elsewhere import Elsewhere
+            from quantail.training.ray_collector import RayCollector
 
-            return Elsewhere(
+            return RayCollector(
                 self.info,
                 self.source,
-                self.attitude.behaviour,
+                self.risk_config.behaviour,
                 self.learner,
                 self.clock,
                 self.store.truncate,
                 self.reporter.warned,
             )
         actor = Actor(
-            [make(self.source, s) for _ in range(s.envs)],
+            [make(self.source, s) for _ in range(s.num_envs)],
             network,
-            self.attitude.behaviour,
+            self.risk_config.behaviour,
             s.policy_samples,
             self.device,
             seeds=self.generators["episodes"],
             exploration=self.generators["exploration"],
             taus=self.generators["acting-taus"],
             noise=self.generators["acting-noise"],
-            scheme=s.tau,
+            scheme=s.tau_sampling,
         )
-        return Here(actor, self.clock, self.store.truncate)
+        return LocalCollector(actor, self.clock, self.store.truncate)
 
     # The loop
 
     def run(self) -> Agent:
-        """Train until the settings' steps are done; the agent as it is then.
+        """Train for the number of steps in the settings and return the agent.
 
-        Asked to stop, the run saves, says how to resume, and then ends as the signal would have it.
+        On Ctrl-C or SIGTERM, save, report how to resume, and then raise what the signal would raise.
         """
-        self.gathering.start()
+        self.collector.start()
         self.reporter.started(self._status())
         try:
             with self.signals:
                 while True:
-                    self._chores()
+                    self._between_steps()
                     if self.signals.name or self.steps >= self.settings.steps:
                         break
                     self.step()
@@ -150,39 +150,40 @@ class Trainer:
         return self.agent
 
     def close(self) -> None:
-        """Let go of the terminal and the environments."""
+        """Restore the terminal and close the environments."""
         self.reporter.close()
-        self.gathering.close()
-        for env in self._lanes:
+        self.collector.close()
+        for env in self._evaluation_envs:
             env.close()
 
     def step(self) -> None:
-        """The next decisions, and the updates that fall due."""
+        """Collect the next transitions and make the updates that are due."""
         s, before = self.settings, self.steps
-        if s.risk_steps:
-            now = self.attitude.at(linear(before, 0.0, 1.0, s.learn_start, s.risk_steps))
-            self.gathering.turn(now.behaviour)
-            self.learner.risk = now.target
-        transitions = self.gathering.gather(self.epsilon)
+        if s.risk_anneal_steps:
+            fraction = linear(before, 0.0, 1.0, s.learning_starts, s.risk_anneal_steps)
+            current = self.risk_config.at(fraction)
+            self.collector.set_risk(current.behaviour)
+            self.learner.risk = current.target
+        transitions = self.collector.collect(self.epsilon)
         with self.clock.phase("replay"):
             for transition in transitions:
                 self.steps += 1
-                self._remember(transition)
-        if self.steps >= s.learn_start:
-            since = max(before, s.learn_start - 1)
-            for _ in range(self.steps // s.update_every - since // s.update_every):
+                self._store(transition)
+        if self.steps >= s.learning_starts:
+            since = max(before, s.learning_starts - 1)
+            for _ in range(self.steps // s.train_frequency - since // s.train_frequency):
                 with self.clock.phase("replay"):
                     batch = self.replay.sample(self.importance)
                 with self.clock.phase("learning"):
                     priorities = self.learner.update(batch)
                 with self.clock.phase("replay"):
-                    self.replay.learned(priorities)
-        if self.steps // s.target_every > before // s.target_every:
+                    self.replay.update_priorities(priorities)
+        if self.steps // s.target_update_interval > before // s.target_update_interval:
             self.learner.sync_target()
         self.reporter.advanced(self._status())
 
-    def _remember(self, transition: Transition) -> None:
-        reward, ends = as_learned(
+    def _store(self, transition: Transition) -> None:
+        reward, terminal = training_signal(
             self.settings,
             transition.reward,
             terminated=transition.terminated,
@@ -194,14 +195,14 @@ class Trainer:
             transition.action,
             reward,
             first=transition.first,
-            terminal=ends,
+            terminal=terminal,
         )
         if transition.truncated:
             self.store.truncate(transition.env, transition.next_frame)
         if transition.finished:
-            self._count_episode(transition, transition.finished)
+            self._record_episode(transition, transition.finished)
 
-    def _count_episode(self, transition: Transition, episode: Episode) -> None:
+    def _record_episode(self, transition: Transition, episode: Episode) -> None:
         self.episodes += 1
         steps = self.steps
         self.recent.append((episode.score, len(episode.actions)))
@@ -218,30 +219,33 @@ class Trainer:
         )
         if self.support:
             returns = self.store.newest_returns(transition.env, self.settings.discount)
-            if warning := self.support.see(returns):
+            if warning := self.support.check(returns):
                 self.reporter.warned(warning)
 
     @property
     def epsilon(self) -> float:
         s = self.settings
-        scheduled = linear(self.steps, s.epsilon_start, s.epsilon_end, s.learn_start, s.epsilon_steps)
-        return self.gathering.epsilon(scheduled)
+        scheduled = linear(
+            self.steps, s.epsilon_start, s.epsilon_end, s.learning_starts, s.epsilon_steps
+        )
+        return self.collector.epsilon(scheduled)
 
     @property
     def importance(self) -> float:
-        """β of prioritized replay."""
+        """β, the exponent of the importance weights of prioritized replay."""
         return linear(self.steps, self.settings.importance_start, 1.0, 0, self.settings.importance_steps)
 
-    # What happens between steps
+    # Between steps
 
-    def _chores(self) -> None:
+    def _between_steps(self) -> None:
+        """Log, evaluate and save if it is time to."""
         s = self.settings
-        over = self.steps >= s.steps
-        if self._due("log", s.log_every) or (over and self.done_at["log"] < self.steps):
+        finished = self.steps >= s.steps
+        if self._due("log", s.log_every) or (finished and self.done_at["log"] < self.steps):
             self._log()
         new_best = False
         if self._due("evaluation", s.evaluation_every) or (
-            over and self.done_at["evaluation"] < self.steps
+            finished and self.done_at["evaluation"] < self.steps
         ):
             new_best = self._evaluate()
         if self._due("checkpoint", s.checkpoint_every) or new_best:
@@ -251,7 +255,7 @@ class Trainer:
         return self.steps // every > self.done_at[what] // every
 
     def _log(self) -> None:
-        self._watch_memory()
+        self._check_memory()
         seconds, steps = self.clock.training_seconds, self.steps
         report = self.learner.report()
         self.last_loss = report.loss
@@ -284,54 +288,58 @@ class Trainer:
             sink.add(steps, "training", metrics)
         self.done_at["log"] = steps
 
-    def _watch_memory(self) -> None:
-        """Warn once where the replay will not fit: how far frames shrink is known only by now."""
-        missing = self.store.frames.bytes_missing(self.settings.steps - self.steps)
+    def _check_memory(self) -> None:
+        """Warn once if the replay buffer will not fit in memory, judging by the frames stored so far."""
+        remaining = self.store.frames.remaining_bytes(self.settings.steps - self.steps)
         free = available_memory()
-        if free is not None and missing > free and not self._warned_of_memory:
+        if free is not None and remaining > free and not self._warned_of_memory:
             self._warned_of_memory = True
             self.reporter.warned(
-                f"the replay will take {human_bytes(missing)} more and {human_bytes(free)} of memory "
-                "is free: begin anew with a smaller replay_capacity before it is used up."
+                f"the replay buffer will take {human_bytes(remaining)} more and {human_bytes(free)} of "
+                "memory is free: start a new run with a smaller buffer_size before memory runs out."
             )
 
     def _evaluate(self) -> bool:
-        """Evaluate, at step 0 the random policy instead; whether the score is the best so far."""
+        """Evaluate the agent, or the random policy at step 0; return whether it is the best so far."""
         s = self.settings
         self.reporter.evaluating()
-        if not self._lanes:
-            count = LANES if s.evaluation_steps else min(LANES, s.evaluation_episodes)
-            self._lanes = [make(self.source, s) for _ in range(count)]
+        if not self._evaluation_envs:
+            count = (
+                PARALLEL_EPISODES
+                if s.evaluation_steps
+                else min(PARALLEL_EPISODES, s.evaluation_episodes)
+            )
+            self._evaluation_envs = [make(self.source, s) for _ in range(count)]
         policy = "agent" if self.steps else "random"
         with self.clock.phase("evaluation"):
             try:
                 result = play_episodes(
                     self.agent,
-                    self._lanes,
+                    self._evaluation_envs,
                     self.protocol if self.steps else self.protocol.changed(epsilon=1.0),
                     seed=seeds.derived_seed(s.seed, f"evaluation {self.steps}"),
                     stop=lambda: bool(self.signals.name),
                 )
             except EvaluationStopped:
-                return False  # done_at is as before, so that a resumed run evaluates here
+                return False  # done_at is unchanged, so that a resumed run evaluates at this step
         row = result.to_dict()
-        told = {
+        context = {
             "steps": self.steps,
             "frames": self.steps * s.action_repeat,
             "policy": policy,
             "protocol": result.protocol.label,
         }
-        self.tables["evaluations"].add(row | told)
+        self.tables["evaluations"].add(row | context)
         shown = {key: row[key] for key in ("mean", "value", "min", "median", "max")}
         for sink in self.sinks:
             sink.add(self.steps, "evaluation", shown)
         self.done_at["evaluation"] = self.steps
-        best = self.scores.take(self.steps, result)
+        best = self.scores.update(self.steps, result)
         self.reporter.evaluated(self.steps, policy, result, best)
         if not s.max_episode_steps and result.lengths.max() >= LONGEST:
             self.reporter.warned(
-                f"an episode of the evaluation was cut after {LONGEST:,} steps: "
-                "set max_episode_steps if episodes of this environment need not end."
+                f"an evaluation episode was truncated after {LONGEST:,} steps: "
+                "set max_episode_steps if episodes of this environment may not end."
             )
         return best
 
@@ -359,7 +367,7 @@ class Trainer:
     # Checkpoints
 
     def save(self) -> None:
-        """Write a checkpoint from which the run goes on exactly."""
+        """Write a checkpoint from which the run can be resumed exactly."""
         with self.clock.phase("files"):
             self.learner.check_finite()
             self.done_at["checkpoint"] = self.steps
@@ -368,12 +376,12 @@ class Trainer:
             files = {
                 "agent": {k: v.cpu().numpy() for k, v in online.items()},
                 "learner": {k: v.cpu().numpy() for k, v in self.learner.tensors().items()},
-                "actor": {"observations": self.gathering.under_way()[1]},
+                "actor": {"observations": self.collector.in_progress()[1]},
             }
             if sampling := self.sampler.arrays():
                 files["sampler"] = sampling
             for table in self.tables.values():
-                table.sync()  # the state counts on these rows
+                table.sync()  # state.json refers to the size of these tables
             sync_folder(self.folder.path)
             name = self.checkpoints.save(self.steps, files, self._state(segments))
             self._saved = dict(self.done_at)
@@ -382,49 +390,49 @@ class Trainer:
                 self.checkpoints.mark_best(name)
             resumable = {name, self._last}
             self._last = name
-            stayed = self.checkpoints.prune(resumable | {best})
-            # The best one serves to act; only the last two keep their replay.
+            undeleted = self.checkpoints.prune(resumable | {best})
+            # Only the last two checkpoints keep their replay buffer; the best one is only for acting.
             self._segments[name] = {segment["file"] for segment in segments}
             self._segments = {k: v for k, v in self._segments.items() if k in resumable}
-            stayed |= self.journal.prune(set().union(*self._segments.values()))
-        self._warn_of_old_files(stayed)
+            undeleted |= self.journal.prune(set().union(*self._segments.values()))
+        self._warn_of_old_files(undeleted)
 
-    def _warn_of_old_files(self, stayed: dict[Path, OSError]) -> None:
-        """Say once of each old file that it could not be removed; the next save tries again."""
-        for path in sorted(stayed.keys() - self._stayed):
-            reason = (stayed[path].strerror or str(stayed[path])).lower()
+    def _warn_of_old_files(self, undeleted: dict[Path, OSError]) -> None:
+        """Warn once about each old file that could not be removed; the next save tries again."""
+        for path in sorted(undeleted.keys() - self._undeleted):
+            reason = (undeleted[path].strerror or str(undeleted[path])).lower()
             self.reporter.warned(
                 f"{path} is no longer needed and could not be removed ({reason}): "
-                "the run goes on, and the next save tries again."
+                "the run continues, and the next save tries again."
             )
-        self._stayed = set(stayed)
+        self._undeleted = set(undeleted)
 
     def restore(self, checkpoint: Checkpoint) -> None:
-        """Put everything back as it was when the checkpoint was written.
+        """Restore the state of a checkpoint.
 
-        Whatever is wrong with the checkpoint is told in one sentence. The tables are cut last, so that a
-        checkpoint which cannot be restored costs nothing.
+        If the checkpoint is damaged, one error message says what is wrong. The tables are truncated
+        last, so that nothing is lost if the checkpoint cannot be restored.
         """
-        with self.checkpoints.blamed(checkpoint.path):
-            check_state(checkpoint.state, self.settings.lanes, self.info.actions.count)
+        with self.checkpoints.explain_damage(checkpoint.path):
+            check_state(checkpoint.state, self.settings.total_envs, self.info.actions.count)
             self._restore_learning(checkpoint)
             episodes = [Episode(**episode) for episode in checkpoint.state["playing"]]
             observations = checkpoint.arrays("actor")["observations"]
-            if observations.shape != (self.settings.lanes, *self.info.observation.input_shape):
+            if observations.shape != (self.settings.total_envs, *self.info.observation.input_shape):
                 raise ValueError(f"its observations have the shape {observations.shape}")
-        self._restore_episodes(episodes, observations)  # what fails here is the environment
+        self._restore_episodes(episodes, observations)  # an error here comes from the environment
         self._restore_best()
         for sink in self.sinks:
             sink.purge(self.steps)
         for name, table in self.tables.items():
-            if not table.cut(checkpoint.state["tables"][name]):
+            if not table.truncate(checkpoint.state["tables"][name]):
                 self.reporter.warned(
-                    f"{table.path} has lost rows that were there when the checkpoint was written; "
-                    "it goes on after its last whole row."
+                    f"{table.path} has lost rows that it had when the checkpoint was written; "
+                    "it continues after its last complete row."
                 )
 
     def _restore_learning(self, checkpoint: Checkpoint) -> None:
-        """Put back all but the environments and the tables."""
+        """Restore everything but the environments and the tables."""
         state = checkpoint.state
         self.steps, self.episodes = state["steps"], state["episodes"]
         self.recent.extend((score, length) for score, length in state["recent"])
@@ -451,15 +459,15 @@ class Trainer:
         if name in self.checkpoints.names():
             self.checkpoints.mark_best(name)
         else:
-            self.checkpoints.forget_best()
-            self.scores.forget_best()
+            self.checkpoints.clear_best()
+            self.scores.clear_best()
 
     def _restore_episodes(self, episodes: list[Episode], observations: Any) -> None:
-        for _ in range(self.gathering.restore(episodes, observations)):
+        for _ in range(self.collector.restore(episodes, observations)):
             self.reporter.warned(
                 f"{self.info.env} did not give the same observations and rewards when its episode was "
-                "played again from its seed: the episode is cut there, and the run goes on but is not "
-                "exact."
+                "replayed from its seed: the episode is truncated, and the run continues but is not an "
+                "exact continuation."
             )
 
     def _state(self, segments: list[dict[str, Any]]) -> dict[str, Any]:
@@ -474,11 +482,11 @@ class Trainer:
             "logged_seconds": self._logged_seconds,
             "tables": {name: table.size() for name, table in self.tables.items()},
             "generators": seeds.state_of(self.generators),
-            "playing": [asdict(episode) for episode in self.gathering.under_way()[0]],
+            "playing": [asdict(episode) for episode in self.collector.in_progress()[0]],
             "replay": segments,
         }
 
-    # What is shown
+    # Reporting
 
     def _status(self) -> Status:
         scores = [score for score, _ in self.recent]

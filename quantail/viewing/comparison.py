@@ -1,4 +1,4 @@
-"""A run's learning curve beside others, published or of other runs, at the same counts of frames."""
+"""Compare the learning curve of a run with published curves or other runs, frame by frame."""
 
 import re
 from collections.abc import Sequence
@@ -13,27 +13,27 @@ from numpy.typing import NDArray
 from quantail.errors import QuantailError
 from quantail.evaluation.games import game_of
 from quantail.evaluation.published import published_curves, published_results
-from quantail.evaluation.sheets import Sheet, score_text
+from quantail.evaluation.result_tables import ResultTable, score_text
 from quantail.training.history import History, read_history
 from quantail.viewing.style import colour, count_axis, new_figure
 
 Array = NDArray[np.float64]
-POINTS = 6  # counts of frames in the table
+POINTS = 6  # columns of the table, each a number of frames
 
 
 @dataclass(frozen=True)
 class Series:
-    """One learning curve, whoever made it."""
+    """One learning curve, of a run or published."""
 
     agent: str
-    by: str
+    source: str  # path of the run, or title of the publication
     protocol: str
     frames: Array
     scores: Array
     published: bool
 
     def at(self, frames: float) -> float:
-        """The score at a count of frames, between two points on the line that joins them."""
+        """Return the score after this many frames, linearly interpolated; NaN outside the curve."""
         if len(self.frames) == 0 or not self.frames[0] <= frames <= self.frames[-1]:
             return float("nan")
         return float(np.interp(frames, self.frames, self.scores))
@@ -41,7 +41,7 @@ class Series:
 
 @dataclass(frozen=True)
 class Comparison:
-    """A run and what it is compared with, the same agent first."""
+    """A run and the curves it is compared with, those of the same agent first."""
 
     game: str
     run: Series
@@ -49,55 +49,55 @@ class Comparison:
     action_repeat: int
 
     def frames(self) -> Array:
-        """Some counts at which the run was evaluated and another curve is known."""
+        """Return some numbers of frames at which the run was evaluated and another curve is known."""
         known = [f for f in self.run.frames if any(np.isfinite(other.at(f)) for other in self.others)]
         picked = np.linspace(0, len(known) - 1, min(POINTS, len(known))).round().astype(int)
         return np.array([known[index] for index in picked])
 
-    def sheet(self) -> Sheet:
-        """Scores at the same counts of frames."""
+    def table(self) -> ResultTable:
+        """Return the scores of all curves after the same numbers of frames."""
         frames = self.frames()
         if not len(frames):
-            return self._apart()
-        told = [one for one in (self.run, *self.others) if any(np.isfinite(one.at(f)) for f in frames)]
-        rows = [[one.agent, one.by, *(score_text(one.at(f)) for f in frames)] for one in told]
+            return self._starts_table()
+        shown = [one for one in (self.run, *self.others) if any(np.isfinite(one.at(f)) for f in frames)]
+        rows = [[one.agent, one.source, *(score_text(one.at(f)) for f in frames)] for one in shown]
         notes = [
-            "between two points of a curve, the value on the line that joins them",
-            *_protocols(told),
+            "scores between two points of a curve are linearly interpolated",
+            *_protocols(shown),
         ]
-        if left := 1 + len(self.others) - len(told):
-            notes.append(f"{left} more {'curve begins' if left == 1 else 'curves begin'} later")
-        title = f"{self.game}: mean return after so many frames"
-        return Sheet(title, ["agent", "by", *map(_millions, frames)], rows, notes)
+        if hidden := 1 + len(self.others) - len(shown):
+            notes.append(f"{hidden} more {'curve begins' if hidden == 1 else 'curves begin'} later")
+        title = f"{self.game}: mean return by number of frames"
+        return ResultTable(title, ["agent", "source", *map(_millions, frames)], rows, notes)
 
-    def _apart(self) -> Sheet:
-        """Where the others begin, as the run has not come so far."""
+    def _starts_table(self) -> ResultTable:
+        """Return where the other curves begin, for a run that has not reached them yet."""
         first = min(float(other.frames[0]) for other in self.others)
         rows = [
-            [one.agent, one.by, _millions(float(one.frames[0])), score_text(float(one.scores[0]))]
+            [one.agent, one.source, _millions(float(one.frames[0])), score_text(float(one.scores[0]))]
             for one in self.others
         ]
         reached = f"the run has {_millions(float(self.run.frames[-1]))} frames, the others begin at"
         notes = [f"{reached} {_millions(first)}", *_protocols(self.others)]
-        title = f"{self.game}: nothing to compare at the same count of frames"
-        return Sheet(title, ["agent", "by", "from frame", "mean return"], rows, notes)
+        title = f"{self.game}: no curves to compare at the same number of frames"
+        return ResultTable(title, ["agent", "source", "from frame", "mean return"], rows, notes)
 
     def figure(self) -> Figure:
-        """The curves, the run's own in front, other agents' in grey."""
+        """Draw the curves, with the run in front and other agents in grey."""
         figure = new_figure(height=4.2)
         axes = figure.subplots()
-        shown, grey = 1, False
+        coloured, grey = 1, False
         reach = max(float(self.run.frames[-1]), min(float(o.frames[0]) for o in self.others) * 1.2)
         for other in reversed(self.others):
             within = other.frames <= reach * 1.1
             if not within.any():
                 continue
-            alike = not other.published or same_agent(other.agent, self.run.agent)
+            same = not other.published or same_agent(other.agent, self.run.agent)
             style: dict[str, Any] = {"color": "0.8", "lw": 0.9, "zorder": 1.0}
-            if alike:
-                style = {"color": colour(shown), "lw": 1.3, "label": f"{other.agent}, {other.by}"}
-                shown += 1
-            grey = grey or not alike
+            if same:
+                style = {"color": colour(coloured), "lw": 1.3, "label": f"{other.agent}, {other.source}"}
+                coloured += 1
+            grey = grey or not same
             steps = other.frames[within] / self.action_repeat
             axes.plot(steps, other.scores[within], marker="." if within.sum() < 3 else "", **style)
         axes.plot(
@@ -116,19 +116,23 @@ class Comparison:
 
 
 def compare(run: str | Path, others: Sequence[str | Path]) -> Comparison:
-    """A run beside `published` curves of its game, beside other runs of it, or both."""
+    """Compare a run with the `published` curves of its game, with other runs of that game, or both."""
     history = _evaluated(run)
     game = game_of(history.info.env)
     found: list[Series] = []
     for other in others:
-        found += _published(game) if str(other) == "published" else [_series(_alike(other, history))]
-    mine = _series(history)
-    ordered = sorted(found, key=lambda one: (not same_agent(one.agent, mine.agent), one.agent, one.by))
-    return Comparison(game, mine, tuple(ordered), history.settings.action_repeat)
+        found += (
+            _published(game) if str(other) == "published" else [_series(_comparable(other, history))]
+        )
+    own = _series(history)
+    ordered = sorted(
+        found, key=lambda one: (not same_agent(one.agent, own.agent), one.agent, one.source)
+    )
+    return Comparison(game, own, tuple(ordered), history.settings.action_repeat)
 
 
 def same_agent(one: str, other: str) -> bool:
-    """Whether two names mean one agent, apart from what is in brackets."""
+    """Return whether two names mean the same agent, ignoring additions in brackets."""
     plain = [re.sub(r"[^a-z0-9]", "", re.split(r"[,( ]", name.lower())[0]) for name in (one, other)]
     return plain[0] == plain[1]
 
@@ -137,7 +141,7 @@ def _published(game: str) -> list[Series]:
     curves = published_curves(game)
     if not curves:
         single = sorted({source.title for source, _, _ in published_results(game)})
-        only = f"; single scores are: {', '.join(single)}" if single else ""
+        only = f"; single scores are known from {', '.join(single)}" if single else ""
         raise QuantailError(f"no published curve of {game} is known{only}.")
     return [
         Series(
@@ -170,22 +174,22 @@ def _evaluated(run: str | Path) -> History:
     return history
 
 
-def _alike(run: str | Path, first: History) -> History:
-    """Another run, if it is of the same game and was evaluated in the same way."""
+def _comparable(run: str | Path, first: History) -> History:
+    """Read another run, which must be of the same game and evaluated under the same protocol."""
     history = _evaluated(run)
     if game_of(history.info.env) != game_of(first.info.env):
-        raise QuantailError(f"{run} is of {history.info.env}, not of {first.info.env}.")
+        raise QuantailError(f"{run} is a run of {history.info.env}, not of {first.info.env}.")
     if history.protocol.hash != first.protocol.hash:
         raise QuantailError(
             f"{first.path} was evaluated under {first.protocol.label} and {run} under "
-            f"{history.protocol.label}: their curves do not compare."
+            f"{history.protocol.label}: their curves cannot be compared."
         )
     return history
 
 
 def _protocols(series: Sequence[Series]) -> list[str]:
-    """What each source measured."""
-    return list(dict.fromkeys(f"{one.by}: {one.protocol}" for one in series))
+    """Return the protocol of each source."""
+    return list(dict.fromkeys(f"{one.source}: {one.protocol}" for one in series))
 
 
 def _millions(frames: float) -> str:

@@ -1,4 +1,4 @@
-"""The figures of a report. Each is a function from data to a matplotlib figure."""
+"""The figures of a report. Each function takes data and returns a matplotlib figure."""
 
 from collections.abc import Mapping, Sequence
 from typing import Any
@@ -8,7 +8,7 @@ from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.evaluation.intervals import CONFIDENCE, mean_intervals, performance_profiles
 from quantail.evaluation.scores import Matrix
 from quantail.risk import CVaR, midpoints
@@ -19,12 +19,14 @@ from quantail.viewing.moments import Moment
 from quantail.viewing.style import colour, count_axis, ink_on, new_figure
 
 Array = NDArray[np.float64]
-LONG = 20  # letters of a name that leave room for figures beside it
-TOLD = 4  # actions with a colour and a line in the legend, besides the chosen ones; others are grey
+LONG_NAME = 20  # characters; after a longer name, the title continues on a second line
+LABELLED_ACTIONS = (
+    4  # best actions in colour and in the legend, besides the chosen ones; others are grey
+)
 
 
 def learning_curves(groups: Sequence[Group]) -> Figure:
-    """Mean return over training for groups of one environment, with intervals over seeds."""
+    """Draw the mean return over training for groups of one environment, with intervals over seeds."""
     figure = new_figure()
     axes = figure.subplots()
     for index, group in enumerate(groups):
@@ -39,7 +41,7 @@ def learning_curves(groups: Sequence[Group]) -> Figure:
     if np.isfinite(random):
         axes.axhline(random, color="0.5", ls=":", lw=1, label="random play")
     count_axis(axes, groups[0].settings.action_repeat)
-    axes.set_ylabel("mean return of an evaluation")
+    axes.set_ylabel("mean evaluation return")
     axes.legend(loc="best")
     return figure
 
@@ -49,7 +51,7 @@ def _seeds(label: str, seeds: int) -> str:
 
 
 def return_histograms(returns: Mapping[str, Array]) -> Figure:
-    """How the returns of single episodes spread, one row for each agent, on one axis."""
+    """Draw histograms of episode returns, one row for each agent, on a shared axis."""
     figure = new_figure(height=0.9 + 1.0 * len(returns))
     rows: list[Axes] = list(figure.subplots(len(returns), 1, sharex=True, squeeze=False)[:, 0])
     everything = np.concatenate(list(returns.values()))
@@ -65,10 +67,11 @@ def return_histograms(returns: Mapping[str, Array]) -> Figure:
         axes.axvline(values.mean(), color="k", lw=1)
         worst = np.sort(values)[: max(1, len(values) // 10)].mean()
         axes.axvline(worst, color="k", lw=1, ls=":")
-        told = f"{counted(len(values), 'episode')}, mean {values.mean():.4g}, worst tenth {worst:.4g}"
-        axes.set_title(f"{label}:{chr(10) if len(label) > LONG else ' '}{told}")
+        episodes = counted(len(values), "episode")
+        summary = f"{episodes}, mean {values.mean():.4g}, worst 10 % {worst:.4g}"
+        axes.set_title(f"{label}:{chr(10) if len(label) > LONG_NAME else ' '}{summary}")
         axes.set_ylabel("share")
-    rows[-1].set_xlabel("raw return (line: mean; dotted: worst tenth's mean)")
+    rows[-1].set_xlabel("raw return (line: mean; dotted: mean of the worst 10 %)")
     return figure
 
 
@@ -85,7 +88,7 @@ def _edges(values: Array) -> Array:
 
 
 def quantile_functions(agent: Agent, moment: Moment) -> Figure:
-    """What the agent expects of each action at a moment: the quantile function of the return."""
+    """Draw the predicted quantile function of every action's return at one moment of an episode."""
     figure = new_figure(height=3.9)
     if moment.picture is not None:
         shown, axes = figure.subplots(1, 2, width_ratios=(1, 1.9))
@@ -104,15 +107,15 @@ def quantile_functions(agent: Agent, moment: Moment) -> Figure:
 
 
 def draw_quantiles(axes: Axes, agent: Agent, moment: Moment) -> None:
-    """Every action's quantile function, and which action the mean and CVaR(0.1) choose."""
+    """Draw every action's quantile function and mark the best actions by the mean and by CVaR(0.1)."""
     taus = midpoints(200).numpy()
     curves = agent.quantiles(moment.observation, taus)
     means = agent.values(moment.observation, "neutral")
     chosen, averse = agent.act(moment.observation, "neutral"), agent.act(moment.observation, CVaR(0.1))
-    told = set(np.argsort(means)[-TOLD:].tolist()) | {
+    labelled = set(np.argsort(means)[-LABELLED_ACTIONS:].tolist()) | {
         int(a) - agent.actions.start for a in (chosen, averse)
     }
-    for action in sorted(range(agent.actions.count), key=lambda action: action in told):
+    for action in sorted(range(agent.actions.count), key=lambda action: action in labelled):
         number = action + agent.actions.start
         choosers = [name for name, best in (("mean", chosen), ("CVaR(0.1)", averse)) if best == number]
         name = moment.actions[action] if moment.actions else f"action {number}"
@@ -120,7 +123,9 @@ def draw_quantiles(axes: Axes, agent: Agent, moment: Moment) -> None:
         if choosers:
             label += f": best by {' and '.join(choosers)}"
         style: dict[str, Any] = {"color": colour(action), "label": label, "lw": 1.8 if choosers else 1.0}
-        axes.plot(taus, curves[:, action], **style if action in told else {"color": "0.8", "lw": 0.8})
+        axes.plot(
+            taus, curves[:, action], **style if action in labelled else {"color": "0.8", "lw": 0.8}
+        )
     axes.set_xlabel("τ")
     axes.set_ylabel("discounted return $Z_τ(x, a)$")
 
@@ -130,7 +135,7 @@ def _is_ale(moment: Moment) -> bool:
 
 
 def time_shares(seconds: Mapping[str, Mapping[str, float]]) -> Figure:
-    """Where the time of each run went, as shares of its whole."""
+    """Draw how the time of each run is divided among the phases of training."""
     figure = new_figure(height=1.2 + 0.34 * len(seconds))
     axes = figure.subplots()
     names = list(seconds)
@@ -161,22 +166,23 @@ def time_shares(seconds: Mapping[str, Mapping[str, float]]) -> Figure:
 
 
 def profiles(scores: Mapping[str, Matrix]) -> Figure:
-    """Performance profiles: the share of runs above each human-normalised score."""
+    """Draw performance profiles: the share of runs above each human-normalised score."""
     figure = new_figure()
     axes = figure.subplots()
     highest = max(float(np.quantile(matrix, 0.95)) for matrix in scores.values())
     lowest = min(float(matrix.min()) for matrix in scores.values())
-    taus = np.linspace(min(lowest, 0.0), max(highest, 1.0), 81)
-    for index, (agent, (share, interval)) in enumerate(performance_profiles(scores, taus).items()):
-        axes.plot(taus, share, color=colour(index), label=_seeds(agent, len(scores[agent])))
+    thresholds = np.linspace(min(lowest, 0.0), max(highest, 1.0), 81)
+    profile = performance_profiles(scores, thresholds)
+    for index, (agent, (share, interval)) in enumerate(profile.items()):
+        axes.plot(thresholds, share, color=colour(index), label=_seeds(agent, len(scores[agent])))
         if interval is not None:
-            axes.fill_between(taus, *interval, color=colour(index), alpha=0.2, lw=0)
+            axes.fill_between(thresholds, *interval, color=colour(index), alpha=0.2, lw=0)
     axes.axvline(1, color="0.5", ls=":", lw=1)
-    axes.set_xlabel("human-normalised score τ (1 is a person's)")
-    axes.set_ylabel("share of runs with a score above τ")
+    axes.set_xlabel("human-normalised score (1 is human)")
+    axes.set_ylabel("share of runs with a higher score")
     axes.set_ylim(0, 1.02)
     axes.legend(loc="best")
     return figure
 
 
-INTERVAL_NOTE = f"The shade is the {CONFIDENCE:.0%} interval of the mean, by bootstrap over seeds."
+INTERVAL_NOTE = f"The shaded band is the {CONFIDENCE:.0%} interval of the mean, by bootstrap over seeds."

@@ -1,7 +1,7 @@
-"""Frames of a video: the game at the left, the law of every action's return at the right.
+"""Frames of a video: the game at the left, the return distribution of every action at the right.
 
-Marks are those of the live page: a circle at the mean, a diamond at the value under the risk measure,
-and a shade where the levels τ count.
+The marks are those of the live page: a circle at the mean, a diamond at the value under the risk
+measure, and a shaded area that shows the weight of each quantile fraction τ.
 """
 
 import math
@@ -14,34 +14,34 @@ from matplotlib.backends.backend_agg import FigureCanvasAgg
 from numpy.typing import NDArray
 
 from quantail.risk import Neutral, RiskMeasure
-from quantail.viewing.scenes import TAUS, Scene, level_weights
+from quantail.viewing.scenes import TAUS, Scene, tau_weights
 from quantail.viewing.style import new_figure
 
 PIXELS = (960, 540)
-DOTS = 100  # an inch
-# As on the live page: dark enough to be read as words.
+DPI = 100
+# The colours of the live page, which are dark enough for text.
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#b5578f", "#b07a00", "#2f8fc4", "#222222")
 SHADE = "#dbe7f3"
 QUIET = "#5b6470"
-# Of actions that are not chosen, so that lines upon each other are all seen; the chosen one is whole.
+# Actions that are not chosen are dashed, so that lines on top of each other are all visible.
 DASHES: Sequence[Any] = ("-", (0, (5, 4)), (0, (1.5, 2.5)), (0, (8, 3, 1.5, 3)))
-MEAN_AT, VALUE_AT, NAME_AT = 1.04, 1.095, 1.16  # on the axis of τ
-LEGEND = 52  # letters in a line
-TALLEST = 0.9  # of the shade
-SETTLED = 0.8  # seconds in which a range that is too wide narrows
+MEAN_AT, VALUE_AT, NAME_AT = 1.04, 1.095, 1.16  # positions on the τ axis
+LEGEND_WIDTH = 52  # characters per line
+MAX_SHADE = 0.9  # height of the shaded area, as a share of the axes
+NARROWING_TIME = 0.8  # seconds: time constant with which a range that is too wide narrows
 
 
-class Span:
+class SmoothRange:
     """A range that widens at once and narrows slowly, so that axes do not jump."""
 
     def __init__(self, frames: float) -> None:
         self.share = 1 - math.exp(-1 / frames)
         self.ends: tuple[float, float] | None = None
 
-    def see(self, low: float, high: float) -> tuple[float, float]:
-        """The range once these were seen."""
-        room = 0.06 * max(high - low, 1e-3)
-        low, high = low - room, high + room
+    def update(self, low: float, high: float) -> tuple[float, float]:
+        """Return the range after it has been extended to these values."""
+        margin = 0.06 * max(high - low, 1e-3)
+        low, high = low - margin, high + margin
         if self.ends is not None:
             was_low, was_high = self.ends
             low = low if low < was_low else was_low + self.share * (low - was_low)
@@ -50,36 +50,38 @@ class Span:
         return self.ends
 
 
-class Film:
-    """Draws scenes of one episode after each other."""
+class FrameRenderer:
+    """Draws the scenes of one episode, one after another."""
 
     def __init__(
         self, names: Sequence[str], risk: RiskMeasure, fps: int, env: str, legend: str = ""
     ) -> None:
         self.names, self.risk, self.env, self.legend = names, risk, env, legend
-        self.span = Span(fps * SETTLED)
-        self.figure = new_figure(PIXELS[0] / DOTS, PIXELS[1] / DOTS)
-        self.figure.set_dpi(DOTS)
+        self.range = SmoothRange(fps * NARROWING_TIME)
+        self.figure = new_figure(PIXELS[0] / DPI, PIXELS[1] / DPI)
+        self.figure.set_dpi(DPI)
         self.canvas: Any = FigureCanvasAgg(self.figure)
         self.game: Any = None
         self.axes: Any = None
 
     def draw(self, scene: Scene, step: int, score: float) -> NDArray[np.uint8]:
-        """An RGB picture of a decision."""
+        """Return an RGB picture of a decision."""
         if self.axes is None:
             self._set_up(scene)
         if self.game is not None and scene.picture is not None:
             self.image.set_data(scene.picture)
-        blind = "" if self.game is not None else f"; {self.env} has no picture of itself"
-        self.headline.set_text(f"step {step}, score {score:g}{blind}")
-        low, high = self.span.see(float(scene.law.min()), float(scene.law.max()))
+        note = "" if self.game is not None else f"; {self.env} renders no picture"
+        self.headline.set_text(f"step {step}, score {score:g}{note}")
+        low, high = self.range.update(float(scene.distribution.min()), float(scene.distribution.max()))
         self.axes.set_ylim(low, high)
-        places = apart(scene.values, (high - low) * self._line_height(), low, high)
+        places = spread_labels(scene.values, (high - low) * self._line_height(), low, high)
         for action, name in enumerate(self.names):
             self._draw_action(scene, action, name, places[action])
-        value = self._told(scene.values[scene.chosen])
-        by = "the highest mean" if isinstance(self.risk, Neutral) else f"the best under {self.risk}"
-        self.axes.set_title(f"takes “{self.names[scene.chosen]}”: {by}, {value}", fontweight="bold")
+        value = self._format(scene.values[scene.chosen])
+        reason = "highest mean" if isinstance(self.risk, Neutral) else f"highest value under {self.risk}"
+        self.axes.set_title(
+            f"chooses “{self.names[scene.chosen]}”: {reason}, {value}", fontweight="bold"
+        )
         self.canvas.draw()
         return np.asarray(self.canvas.buffer_rgba())[:, :, :3]
 
@@ -90,14 +92,14 @@ class Film:
             for side in self.game.spines.values():
                 side.set_visible(False)
             self.image = self.game.imshow(scene.picture, interpolation="nearest")
-            self.game.set_xlabel(textwrap.fill(self.legend, LEGEND), color=QUIET, fontsize=9)
+            self.game.set_xlabel(textwrap.fill(self.legend, LEGEND_WIDTH), color=QUIET, fontsize=9)
             self.headline = self.game.set_title("", loc="left")
         else:
             self.axes = self.figure.subplots()
             self.headline = self.figure.suptitle("", x=0.01, ha="left", fontsize=9)
         axes = self.axes
-        weights = level_weights(self.risk)
-        heights = TALLEST * np.minimum(weights / max(weights.max(), 3.0), 1.0)
+        weights = tau_weights(self.risk)
+        heights = MAX_SHADE * np.minimum(weights / max(weights.max(), 3.0), 1.0)
         edges = np.linspace(0, 1, len(TAUS) + 1)
         axes.stairs(
             heights, edges, fill=True, color=SHADE, zorder=0, transform=axes.get_xaxis_transform()
@@ -116,24 +118,22 @@ class Film:
             self.labels.append(
                 axes.text(NAME_AT + 0.01, 0, "", color=ink, va="center", fontsize=self._font())
             )
-        axes.set(xlim=(0, NAME_AT + self._name_room()), xticks=np.linspace(0, 1, 6))
+        axes.set(xlim=(0, NAME_AT + self._label_width()), xticks=np.linspace(0, 1, 6))
         axes.spines["bottom"].set_bounds(0, 1)
-        axes.set_xlabel(
-            f"τ: from bad luck to good luck\n{self._marks_told()}", x=0, ha="left", fontsize=8.5
-        )
-        axes.set_ylabel("discounted return from here on, as the agent expects it")
+        axes.set_xlabel(f"quantile fraction τ\n{self._marks_legend()}", x=0, ha="left", fontsize=8.5)
+        axes.set_ylabel("predicted discounted return")
 
-    def _marks_told(self) -> str:
+    def _marks_legend(self) -> str:
         if isinstance(self.risk, Neutral):
-            return "○ mean   ◆ value it chooses by (the mean)   shade: how much each τ counts"
-        return f"○ mean   ◆ value under {self.risk}   shade: how much each τ counts"
+            return "○ mean   ◆ value that is maximised (the mean)   shaded: weight of each τ"
+        return f"○ mean   ◆ value under {self.risk}   shaded: weight of each τ"
 
     def _draw_action(self, scene: Scene, action: int, name: str, place: float) -> None:
         best = action == scene.chosen
         style = "-" if best else DASHES[action % len(DASHES)]
         line = self.lines[action]
-        line.set_ydata(scene.law[:, action])
-        # Thin ones lie on the thick one, dashed ones on whole ones.
+        line.set_ydata(scene.distribution[:, action])
+        # Draw thin lines over the thick one, and dashed lines over solid ones.
         line.set(linewidth=5.0 if best else 1.8, linestyle=style)
         line.set_zorder(2 if best else 3 + action % len(DASHES) / 10)
         mean, value, leader = self.marks[action]
@@ -144,12 +144,12 @@ class Film:
         leader.set_ydata([scene.values[action], place])
         label = self.labels[action]
         label.set_position((NAME_AT + 0.01, place))
-        label.set_text(f"{name} {self._told(scene.values[action])}")
+        label.set_text(f"{name} {self._format(scene.values[action])}")
         label.set_fontweight("bold" if best else "normal")
 
-    def _told(self, value: float) -> str:
-        """A number, with the digits that the range of the axis calls for."""
-        low, high = self.span.ends or (0.0, 1.0)
+    def _format(self, value: float) -> str:
+        """Format a number with the digits that suit the range of the axis."""
+        low, high = self.range.ends or (0.0, 1.0)
         width = high - low
         digits = int(np.clip(2 - math.floor(math.log10(width / 10 if width > 10 else width)), 0, 6))
         return f"{value:.{digits}f}"
@@ -158,30 +158,30 @@ class Film:
         return 9.0 if len(self.names) <= 8 else 7.0
 
     def _line_height(self) -> float:
-        """Of a label, as a share of the axes."""
-        return self._font() * 1.35 / 72 / (PIXELS[1] / DOTS * 0.8)
+        """Return the height of a label, as a share of the axes."""
+        return self._font() * 1.35 / 72 / (PIXELS[1] / DPI * 0.8)
 
-    def _name_room(self) -> float:
-        """Beside the axes for names, on the axis of τ."""
+    def _label_width(self) -> float:
+        """Return the space for names at the right, in units of the τ axis."""
         letters = max(len(name) for name in self.names) + 7
-        return letters * self._font() * 0.62 / 72 / (PIXELS[0] / DOTS * 0.5)
+        return letters * self._font() * 0.62 / 72 / (PIXELS[0] / DPI * 0.5)
 
 
-def apart(values: NDArray[Any], gap: float, low: float, high: float) -> NDArray[np.float64]:
-    """Places near these values, at least `gap` from each other, within the range where it has room."""
+def spread_labels(values: NDArray[Any], gap: float, low: float, high: float) -> NDArray[np.float64]:
+    """Return positions close to `values` that are at least `gap` apart, within the range if they fit."""
     order = np.argsort(values, kind="stable")
     places = np.asarray(values, np.float64)[order]
     steps = np.arange(len(places)) * gap
-    # The nearest rising sequence to `places - steps`: averages of blocks that would fall.
+    # Isotonic regression: the increasing sequence nearest to `places - steps`, by pooling blocks.
     blocks: list[tuple[float, int]] = []
-    for wanted in places - steps:
-        mean, count = float(wanted), 1
+    for target in places - steps:
+        mean, count = float(target), 1
         while blocks and blocks[-1][0] > mean:
             before, size = blocks.pop()
             mean, count = (before * size + mean * count) / (size + count), size + count
         blocks.append((mean, count))
-    level = np.concatenate([np.full(count, mean) for mean, count in blocks])
-    level = np.clip(level, low + gap / 2, max(high - gap / 2 - steps[-1], low + gap / 2))
-    answer = np.empty(len(places))
-    answer[order] = level + steps
-    return answer
+    base = np.concatenate([np.full(count, mean) for mean, count in blocks])
+    base = np.clip(base, low + gap / 2, max(high - gap / 2 - steps[-1], low + gap / 2))
+    result = np.empty(len(places))
+    result[order] = base + steps
+    return result

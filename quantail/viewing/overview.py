@@ -1,4 +1,4 @@
-"""One figure of a run: how it learned, and what it expects at a moment of a game."""
+"""One figure of a run: its learning curve and its predicted returns at one moment of an episode."""
 
 from pathlib import Path
 
@@ -22,9 +22,9 @@ def draw_overview(
     env: EnvSource | None = None,
     trust: Trust = (),
 ) -> None:
-    """Draw the learning curve, and every action's quantile function where the choice matters most.
+    """Draw the learning curve, and every action's quantile function at the most decisive moment.
 
-    `trust` are the modules that may be imported where the run names them.
+    `trust` lists the modules that may be imported if the run names them.
     """
     agent = load(run, trust=trust)
     moments = find_moments(agent, env, seed=seed)
@@ -35,7 +35,7 @@ def draw_overview(
         _draw_curve(curve, read_history(run))
         draw_quantiles(quantiles, agent, decisive)
         quantiles.legend(loc="best")
-        quantiles.set_title(f"what the agent expects at step {decisive.step} of a game")
+        quantiles.set_title(f"predicted returns at step {decisive.step} of an episode")
         figure.savefig(file, dpi=160)
 
 
@@ -48,5 +48,5 @@ def _draw_curve(axes: Axes, history: History) -> None:
     axes.legend(loc="best")
     axes.set_ylim(bottom=min(0.0, random, float(np.min(curve["q25"]))))
     count_axis(axes, history.settings.action_repeat)
-    axes.set_ylabel("raw return of an episode")
-    axes.set_title("learning: mean and quartiles of an evaluation")
+    axes.set_ylabel("raw episode return")
+    axes.set_title("learning curve: mean and quartiles of each evaluation")

@@ -1,4 +1,4 @@
-"""The page of a report: its parts, and the files beside it."""
+"""The page of a report: its sections, and the files beside it."""
 
 import base64
 import re
@@ -11,7 +11,7 @@ import jinja2
 from matplotlib.figure import Figure
 
 from quantail import __version__
-from quantail.evaluation.sheets import Sheet
+from quantail.evaluation.result_tables import ResultTable
 from quantail.files import write_text
 from quantail.training.history import Group
 from quantail.viewing.style import save_figure, svg_of
@@ -21,25 +21,25 @@ GENERATOR = '<meta name="generator" content="quantail report">'
 
 @dataclass
 class Picture:
-    """A figure on the page, and what it shows in words."""
+    """A figure on the page, with its caption."""
 
     name: str
     caption: str
-    data: str  # an address that holds the whole picture
+    data: str  # a data URL with the whole picture
 
 
 @dataclass
 class Section:
-    """A part of the page."""
+    """A section of the page."""
 
     title: str
     text: list[str] = field(default_factory=list)
-    sheets: list[Sheet] = field(default_factory=list)
+    tables: list[ResultTable] = field(default_factory=list)
     pictures: list[Picture] = field(default_factory=list)
 
 
 class Report:
-    """What is on the page so far; figures are written to the folder as they are drawn."""
+    """The sections of a report; figures and tables are written to the folder as they are added."""
 
     def __init__(self, folder: Path) -> None:
         self.folder = folder
@@ -47,18 +47,20 @@ class Report:
         self.files: list[str] = []
 
     def picture(self, name: str, caption: str, figure: Figure) -> Picture:
+        """Save a figure as PNG and SVG, and return it for use in a section."""
         save_figure(figure, self.folder / name)
         self.files += [f"{name}.png", f"{name}.svg"]
         data = base64.b64encode(svg_of(figure)).decode()
         return Picture(name, caption, f"data:image/svg+xml;base64,{data}")
 
     def table(self, name: str, text: str) -> None:
+        """Save a table as a file."""
         write_text(self.folder / name, text)
         self.files.append(name)
 
 
 def shown_files(page: Path) -> set[str]:
-    """The files beside a page that it lists, where it is a report and there already."""
+    """Return the files that an existing report lists; empty if the page is no report."""
     text = page.read_text(encoding="utf-8", errors="replace") if page.exists() else ""
     if GENERATOR not in text:
         return set()
@@ -66,6 +68,7 @@ def shown_files(page: Path) -> set[str]:
 
 
 def render(report: Report, groups: Sequence[Group]) -> str:
+    """Return the HTML of the report."""
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     pages = jinja2.Environment(loader=loader, autoescape=True)
     template = pages.get_template("report.html")

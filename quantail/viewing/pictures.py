@@ -1,4 +1,4 @@
-"""Environments with a renderer, and whatever it gives as a picture."""
+"""Render environments as RGB pictures."""
 
 import os
 import warnings
@@ -9,16 +9,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter
 from quantail.errors import QuantailError
 
 
 def with_pictures(source: EnvSource, agent: Agent) -> Adapter:
-    """The environment with a renderer where it has one."""
+    """Make the environment, with a renderer if it has one."""
     with warnings.catch_warnings():
-        warnings.simplefilter("ignore")  # Gymnasium's, of an environment without one
+        warnings.simplefilter("ignore")  # Gymnasium warns about environments without a renderer
         try:
             return make(source, agent.settings, render_mode="rgb_array")
         except QuantailError:
@@ -26,17 +26,17 @@ def with_pictures(source: EnvSource, agent: Agent) -> Adapter:
 
 
 def picture_of(env: Adapter) -> NDArray[np.uint8] | None:
-    """The environment as it is now, in RGB, where it has such a picture."""
+    """Render the current state in RGB; None if the environment cannot."""
     try:
         with _no_display(), warnings.catch_warnings():
             warnings.simplefilter("ignore")
             return as_rgb(env.render())
-    except Exception:  # a renderer that fails costs the picture alone
+    except Exception:  # if the renderer fails, only the picture is missing
         return None
 
 
 def as_rgb(shown: Any) -> NDArray[np.uint8] | None:
-    """RGB bytes of an array that is grey, RGB or RGBA, bytes or numbers up to 1 or 255; else None."""
+    """Convert a grey, RGB or RGBA array (bytes, or numbers up to 1 or 255) to RGB bytes; else None."""
     if not isinstance(shown, np.ndarray) or shown.ndim not in (2, 3) or 0 in shown.shape:
         return None
     if shown.ndim == 2:
@@ -54,7 +54,7 @@ def as_rgb(shown: Any) -> NDArray[np.uint8] | None:
 
 @contextmanager
 def _no_display() -> Iterator[None]:
-    """Spare SDL the search for a display, and the user its complaint, where there is none."""
+    """Use SDL's dummy driver if there is no display, so that SDL prints no error."""
     names = ("SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY")
     if any(os.environ.get(name) for name in names):
         yield

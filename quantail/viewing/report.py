@@ -1,4 +1,4 @@
-"""One self-contained page about runs, the figures as files, and the numbers behind them as tables."""
+"""Write a self-contained HTML report on runs, with all figures and tables as files beside it."""
 
 from collections.abc import Callable, Sequence
 from pathlib import Path
@@ -8,15 +8,15 @@ from quantail.evaluation import evaluate
 from quantail.evaluation.results import Result, require_one_protocol
 from quantail.files import write_text
 from quantail.registry import Trust, trusted_modules
-from quantail.training.chosen_results import Kept, checksum_of, is_own, no_result, run_results
 from quantail.training.history import Group, History, group_runs, read_history
 from quantail.training.results import save_result, saved_results
+from quantail.training.select_results import Kept, checksum_of, is_own, no_result, run_results
 from quantail.training.train import load
 from quantail.viewing import sections
 from quantail.viewing.page import Report, render, shown_files
 from quantail.viewing.style import styled
 
-Choice = tuple[str | None, str | None]  # protocol and recording, where one is named
+Choice = tuple[str | None, str | None]  # protocol and recording, if given
 
 
 def write_report(
@@ -29,15 +29,16 @@ def write_report(
     say: Callable[[str], None] = lambda sentence: None,
     trust: Trust = (),
 ) -> Path:
-    """Write a page about runs and return its path; by default into the folder `report` of a single run.
+    """Write a report on runs and return its path; the default is the folder `report` of a single run.
 
-    `protocol` is that of the scores, where runs have results under several, and `starts` the recording
-    they began from, its file or its checksum. A run without a result of its own risk measure is first
-    evaluated afresh, 30 episodes under its own protocol, and keeps it. `trust` are the modules that may
-    be imported where a run names them; what needs another one is left out, and the page says so.
+    If runs have results under several protocols, `protocol` selects one; `starts` selects the recording
+    from which episodes start, by its file or its checksum. A run without a result under its own risk
+    measure is evaluated first, on 30 episodes under its own protocol, and the result is saved there.
+    `trust` lists the modules that may be imported if a run names them; what needs any other module is
+    left out, and the page says so.
     """
     if not runs:
-        raise QuantailError("report takes one run or more.")
+        raise QuantailError("report needs at least one run.")
     trust = trusted_modules(trust)
     if out is None:
         out = Path(runs[0]) / "report" if len(runs) == 1 else Path("report")
@@ -50,11 +51,11 @@ def write_report(
     before = shown_files(page)
     report = Report(folder)
     with styled():
-        sections.learning(report, groups)
-        sections.scores_of_runs(report, groups, results)
-        sections.distributions(report, groups, say, trust)
-        sections.time_spent(report, groups)
-    sections.details(report, groups)
+        sections.learning_curves(report, groups)
+        sections.evaluation_scores(report, groups, results)
+        sections.predicted_returns(report, groups, say, trust)
+        sections.training_time(report, groups)
+    sections.run_details(report, groups)
     write_text(page, render(report, groups))
     for name in before - set(report.files):
         (folder / name).unlink(missing_ok=True)
@@ -62,14 +63,14 @@ def write_report(
 
 
 def _require_one_curve_protocol(groups: Sequence[Group]) -> None:
-    """Curves on one axis must have been measured alike."""
+    """Refuse curves of one environment that were evaluated under different protocols."""
     seen: dict[str, History] = {}
     for run in (run for group in groups for run in group.runs):
         other = seen.setdefault(run.info.env, run)
         if run.protocol.hash != other.protocol.hash:
             raise QuantailError(
                 f"{other.path} was evaluated under {other.protocol.label} and {run.path} under "
-                f"{run.protocol.label}: they do not belong in one report."
+                f"{run.protocol.label}: they cannot be shown in one report."
             )
 
 
@@ -80,13 +81,13 @@ def _results(
     say: Callable[[str], None],
     trust: Trust,
 ) -> sections.Results:
-    """Each run's result with its own risk; where runs have several kinds, one must be chosen."""
+    """Return the result of each run under its own risk measure; evaluate runs that have none."""
     found: sections.Results = {}
     missing = []
     for group, run in [(one, run) for one in groups for run in one.runs]:
-        kept = _own(group, run, choice)
-        if kept:
-            found[run.path] = _only(run, kept)
+        own = _own_results(group, run, choice)
+        if own:
+            found[run.path] = _only(run, own)
         elif evaluate_missing and Result("", "", "", 0.0, run.protocol.label).matches(*choice):
             missing.append((group, run))
         elif any(choice):
@@ -95,30 +96,31 @@ def _results(
         require_one_protocol(members)
     for group, run in missing:
         _evaluate(run, say, trust)
-        if kept := _own(group, run, choice):
-            found[run.path] = _only(run, kept)
+        if own := _own_results(group, run, choice):
+            found[run.path] = _only(run, own)
     for members in sections.families(groups, found).values():
         require_one_protocol(members)
     return found
 
 
-def _own(group: Group, run: History, choice: Choice) -> list[tuple[Result, Kept]]:
-    """The run's results with its own risk."""
+def _own_results(group: Group, run: History, choice: Choice) -> list[tuple[Result, Kept]]:
+    """Return the results of the run under its own risk measure."""
     return [one for one in run_results(group, run, *choice) if is_own(run, one[1])]
 
 
-def _only(run: History, kept: Sequence[tuple[Result, Kept]]) -> tuple[Result, Kept]:
-    if len(kept) == 1:
-        return kept[0]
-    flag = "--starts" if len({result.conditions for result, _ in kept}) == 1 else "--protocol"
-    told = ", ".join(f"{one.protocol}{f' from {one.starts}' * bool(one.starts)}" for one, _ in kept)
-    raise QuantailError(f"{run.path} has results under {told}: choose one with {flag}.")
+def _only(run: History, results: Sequence[tuple[Result, Kept]]) -> tuple[Result, Kept]:
+    """Return the only result of a run, or raise an error that says how to select one."""
+    if len(results) == 1:
+        return results[0]
+    flag = "--starts" if len({result.conditions for result, _ in results}) == 1 else "--protocol"
+    found = ", ".join(f"{one.protocol}{f' from {one.starts}' * bool(one.starts)}" for one, _ in results)
+    raise QuantailError(f"{run.path} has results under {found}: choose one with {flag}.")
 
 
 def _evaluate(run: History, say: Callable[[str], None], trust: Trust) -> None:
-    """Play and keep what a run lacks, where its environment can be made."""
+    """Evaluate a run and save the result, if its environment can be made."""
     risk = f" with {run.settings.played_risk()}" if run.results else ""
-    say(f"{run.path} has no result{risk} yet: playing 30 episodes under its own protocol")
+    say(f"{run.path} has no result{risk} yet: evaluating 30 episodes under its own protocol")
     try:
         agent = load(run.path, trust=trust)
         save_result(run.path, agent, evaluate(agent))

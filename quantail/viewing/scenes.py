@@ -1,4 +1,4 @@
-"""One decision of an agent, with all that is shown of it."""
+"""One decision of an agent, with everything that is shown about it."""
 
 from dataclasses import dataclass
 from typing import Any
@@ -7,7 +7,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.risk import Neutral, RiskMeasure, midpoints
 
 Array = NDArray[np.float64]
@@ -16,39 +16,41 @@ TAUS = midpoints(100).numpy()
 
 @dataclass(frozen=True)
 class Scene:
-    """What is seen, and what the agent expects of every action there."""
+    """The picture of a state, and the predicted return of every action in it."""
 
     picture: NDArray[np.uint8] | None
-    law: Array  # [taus, actions]
+    distribution: Array  # [taus, actions], at TAUS
     means: Array  # [actions]
-    values: Array  # [actions], Q_β
-    chosen: int  # counted from 0
+    values: Array  # [actions], Q_β under the risk measure
+    chosen: int  # the best action under the risk measure, counted from 0
 
 
-def look(agent: Agent, observation: Any, risk: RiskMeasure, picture: NDArray[np.uint8] | None) -> Scene:
-    """What the agent expects here, and what it would do under a risk measure."""
+def make_scene(
+    agent: Agent, observation: Any, risk: RiskMeasure, picture: NDArray[np.uint8] | None
+) -> Scene:
+    """Predict the return of every action, and choose the best one under the risk measure."""
     means = agent.values(observation, "neutral")
     values = means if isinstance(risk, Neutral) else agent.values(observation, risk)
-    law = agent.quantiles(observation, TAUS).astype(np.float64)
-    return Scene(picture, law, means, values, int(values.argmax()))
+    distribution = agent.quantiles(observation, TAUS).astype(np.float64)
+    return Scene(picture, distribution, means, values, int(values.argmax()))
 
 
-def densities(law: Array, grid: Array) -> Array:
-    """A smooth density of each action's return on a grid: [grid, actions].
+def densities(distribution: Array, grid: Array) -> Array:
+    """Return a smooth density of each action's return on a grid: [grid, actions].
 
-    A Gaussian around each quantile, as wide as its neighbours are apart and no narrower than two points
-    of the grid, so that a sure return is a peak that can be seen.
+    The density is a mixture of Gaussians, one at each quantile. Its width is the local distance between
+    quantiles, and at least two grid points, so that a deterministic return shows as a peak.
     """
-    rising = np.sort(law, axis=0)  # [taus, actions]
-    reach = max(2, len(rising) // 20)
-    padded = np.pad(rising, ((reach, reach), (0, 0)), mode="edge")
-    apart = (padded[2 * reach :] - padded[: -2 * reach]) / 4  # [taus, actions]
-    width = np.maximum(apart, 2 * (grid[1] - grid[0]))
-    z = (grid[:, None, None] - rising) / width  # [grid, taus, actions]
+    increasing = np.sort(distribution, axis=0)  # [taus, actions]
+    reach = max(2, len(increasing) // 20)
+    padded = np.pad(increasing, ((reach, reach), (0, 0)), mode="edge")
+    spacing = (padded[2 * reach :] - padded[: -2 * reach]) / 4  # [taus, actions]
+    width = np.maximum(spacing, 2 * (grid[1] - grid[0]))
+    z = (grid[:, None, None] - increasing) / width  # [grid, taus, actions]
     return np.asarray((np.exp(-0.5 * z**2) / (width * np.sqrt(2 * np.pi))).mean(axis=1))
 
 
-def level_weights(risk: RiskMeasure) -> Array:
-    """How much each of TAUS counts under a measure: 1 throughout for the mean."""
+def tau_weights(risk: RiskMeasure) -> Array:
+    """Return the weight of each of TAUS under a risk measure; all weights are 1 for the mean."""
     edges = torch.linspace(0, 1, len(TAUS) + 1, dtype=torch.float64)
     return np.diff(risk.inverse(edges).numpy()) * len(TAUS)

@@ -1,4 +1,4 @@
-"""What stands in a report: each function adds one section."""
+"""The sections of a report: each function adds one of them."""
 
 import re
 from collections.abc import Callable, Sequence
@@ -7,36 +7,36 @@ from pathlib import Path
 
 import numpy as np
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.errors import QuantailError
 from quantail.evaluation.games import family_of
+from quantail.evaluation.result_tables import (
+    ResultTable,
+    aggregates_table,
+    normalised_table,
+    raw_table,
+    results_table,
+    seeds_table,
+)
 from quantail.evaluation.results import Result, by_agent, csv_text, require_one_protocol, results_csv
 from quantail.evaluation.scores import normalise
-from quantail.evaluation.sheets import (
-    Sheet,
-    aggregates_sheet,
-    normalised_sheet,
-    raw_sheet,
-    results_sheet,
-    seeds_sheet,
-)
 from quantail.recipes import sources
 from quantail.registry import Trust
 from quantail.settings import ABOUT, shown
-from quantail.training.chosen_results import Kept
 from quantail.training.history import Group, History
 from quantail.training.progress import duration
+from quantail.training.select_results import Kept
 from quantail.training.train import load
 from quantail.viewing import figures
 from quantail.viewing.moments import find_moments
 from quantail.viewing.page import Report, Section
 
-Results = dict[Path, tuple[Result, Kept]]  # of each run, the evaluation that counts
+Results = dict[Path, tuple[Result, Kept]]  # the result of each run, and its saved content
 ALE = "ALE"
 
 
 def families(groups: Sequence[Group], results: Results) -> dict[str, list[Result]]:
-    """The results of ALE games together, and of any other environment by itself."""
+    """Group the results: all ALE games together, and every other environment by itself."""
     found: dict[str, list[Result]] = {}
     for run in (run for group in groups for run in group.runs if run.path in results):
         result, env = results[run.path][0], run.info.env
@@ -45,8 +45,8 @@ def families(groups: Sequence[Group], results: Results) -> dict[str, list[Result
     return found
 
 
-def learning(report: Report, groups: Sequence[Group]) -> None:
-    """Curves over training, one figure for each environment."""
+def learning_curves(report: Report, groups: Sequence[Group]) -> None:
+    """Add the learning curves, one figure for each environment."""
     section = Section("Learning", [])
     rows = []
     for env in dict.fromkeys(group.env for group in groups):
@@ -62,13 +62,15 @@ def learning(report: Report, groups: Sequence[Group]) -> None:
         for group in here:
             if group not in drawn:
                 section.text.append(
-                    f"{group.label} in {env} has not been evaluated at a step common to its seeds."
+                    f"{group.label} in {env} has no evaluation at a step that all of its seeds share."
                 )
         if drawn:
             several = any(len(group.runs) > 1 for group in drawn)
-            note = figures.INTERVAL_NOTE if several else "One seed each, so there is no interval."
+            note = (
+                figures.INTERVAL_NOTE if several else "There is one seed each, so there is no interval."
+            )
             caption = (
-                f"{env}: mean raw return of evaluations during training. {note} {_curve_budget(drawn)}"
+                f"{env}: mean raw return of evaluations during training. {note} {_curve_protocol(drawn)}"
             )
             section.pictures.append(
                 report.picture(f"learning-{_slug(env)}", caption, figures.learning_curves(drawn))
@@ -79,35 +81,37 @@ def learning(report: Report, groups: Sequence[Group]) -> None:
     report.sections.append(section)
 
 
-def _curve_budget(groups: Sequence[Group]) -> str:
-    return f"Protocol {groups[0].runs[0].protocol.describe()} a point."
+def _curve_protocol(groups: Sequence[Group]) -> str:
+    return f"Protocol of each point: {groups[0].runs[0].protocol.describe()}."
 
 
-def scores_of_runs(report: Report, groups: Sequence[Group], results: Results) -> None:
-    """Scores after training, and how single returns spread."""
+def evaluation_scores(report: Report, groups: Sequence[Group], results: Results) -> None:
+    """Add the scores after training, and histograms of the episode returns."""
     section = Section("Scores")
     found = families(groups, results)
     if not found:
-        section.text.append("No run has a result: make one with `quantail eval`.")
+        section.text.append("No run has a result yet: create one with `quantail eval`.")
         report.sections.append(section)
         return
-    tidy = [result for members in found.values() for result in members]
-    report.table("scores.csv", results_csv(tidy))
+    everything = [result for members in found.values() for result in members]
+    report.table("scores.csv", results_csv(everything))
     section.text.append(
-        "Evaluated after training on episodes that did not choose the checkpoint, so that the choice "
-        "does not flatter the score."
+        "The evaluation uses episodes that were not used to choose the checkpoint, so the choice does "
+        "not bias the scores."
     )
     for family, members in found.items():
         protocol = require_one_protocol(members)
         agents = by_agent(members)
         human_starts = members[0].human_starts
-        section.sheets.append(seeds_sheet(f"{family}: protocol {protocol}", agents))
-        section.sheets.append(results_sheet(members))
+        section.tables.append(seeds_table(f"{family}: protocol {protocol}", agents))
+        section.tables.append(results_table(members))
         if family == ALE:
-            section.sheets += [raw_sheet(agents, human_starts), normalised_sheet(agents, human_starts)]
-            section.sheets.append(aggregates_sheet(agents, human_starts))
-            normal = {agent: normalise(games, human_starts).scores for agent, games in agents.items()}
-            scores = {agent: matrix for agent, matrix in normal.items() if matrix.size}
+            section.tables += [raw_table(agents, human_starts), normalised_table(agents, human_starts)]
+            section.tables.append(aggregates_table(agents, human_starts))
+            normalised = {
+                agent: normalise(games, human_starts).scores for agent, games in agents.items()
+            }
+            scores = {agent: matrix for agent, matrix in normalised.items() if matrix.size}
             if any(matrix.shape[1] > 1 for matrix in scores.values()):
                 caption = "Performance profiles over games and seeds."
                 section.pictures.append(report.picture("profiles", caption, figures.profiles(scores)))
@@ -121,22 +125,23 @@ def scores_of_runs(report: Report, groups: Sequence[Group], results: Results) ->
             section.pictures.append(
                 report.picture(
                     f"returns-{_slug(env)}",
-                    f"{env}: returns of single episodes, all seeds together.",
+                    f"{env}: returns of single episodes, pooled over seeds.",
                     figures.return_histograms(returns),
                 )
             )
     report.sections.append(section)
 
 
-def distributions(
+def predicted_returns(
     report: Report, groups: Sequence[Group], say: Callable[[str], None], trust: Trust
 ) -> None:
-    """What each agent expects at moments of a game."""
+    """Add the predicted return distributions of each agent at moments of an episode."""
     section = Section(
-        "What the agents expect",
+        "Predicted returns",
         [
-            "At moments of one game: for every action the quantile function of the discounted return. "
-            "A steep curve is an uncertain return; its left end is bad luck, which careful agents weigh."
+            "The predicted quantile function of every action's discounted return, at moments of one "
+            "episode. A steep curve means an uncertain return; risk-averse agents give more weight to "
+            "its left end."
         ],
     )
     for number, group in enumerate(groups):
@@ -147,12 +152,12 @@ def distributions(
         except QuantailError as error:
             section.text.append(f"{group.label} in {group.env}: not shown. {error}")
             continue
-        say(f"drawing what {group.label} expects in {group.env}")
+        say(f"drawing the predicted returns of {group.label} in {group.env}")
         for moment in moments:
-            who = f"{group.label} (seed {run.settings.seed}) in {group.env}"
-            caption = f"{who}, step {moment.step}: {moment.why}."
+            agent_name = f"{group.label} (seed {run.settings.seed}) in {group.env}"
+            caption = f"{agent_name}, step {moment.step}: {moment.why}."
             if moment.picture is None:
-                caption += " The environment has no picture of itself."
+                caption += " The environment renders no picture."
             name = f"expects-{number + 1}-step-{moment.step}"
             section.pictures.append(
                 report.picture(name, caption, figures.quantile_functions(agent, moment))
@@ -160,9 +165,9 @@ def distributions(
     report.sections.append(section)
 
 
-def time_spent(report: Report, groups: Sequence[Group]) -> None:
-    """Where the time of each run went."""
-    section = Section("Where time went")
+def training_time(report: Report, groups: Sequence[Group]) -> None:
+    """Add the training time of each run, and how it is divided."""
+    section = Section("Training time")
     seconds, rows = {}, []
     runs = [run for group in groups for run in group.runs]
     for run, name in zip(runs, short_names([run.path for run in runs]), strict=True):
@@ -171,62 +176,64 @@ def time_spent(report: Report, groups: Sequence[Group]) -> None:
             seconds[name] = run.seconds
             rows.append([name, duration(total), f"{run.steps:,}", f"{run.steps / total:,.0f}"])
     if seconds:
-        columns = ["run", "time", "steps", "steps a second, with evaluation"]
-        section.sheets.append(Sheet("to the last checkpoint", columns, rows))
+        columns = ["run", "time", "steps", "steps per second, including evaluation"]
+        section.tables.append(ResultTable("up to the last checkpoint", columns, rows))
         section.pictures.append(
-            report.picture("time", "Shares of each run's time.", figures.time_shares(seconds))
+            report.picture("time", "Shares of the time of each run.", figures.time_shares(seconds))
         )
         report.sections.append(section)
 
 
 def short_names(paths: Sequence[Path]) -> list[str]:
-    """As much of the end of each path as tells it from the others."""
-    whole = [path.resolve().parts for path in paths]
+    """Return the shortest end of each path that distinguishes it from the others."""
+    all_parts = [path.resolve().parts for path in paths]
 
     def name(parts: tuple[str, ...]) -> str:
         length = 1
-        while length < len(parts) and sum(other[-length:] == parts[-length:] for other in whole) > 1:
+        while length < len(parts) and sum(other[-length:] == parts[-length:] for other in all_parts) > 1:
             length += 1
         return "/".join(parts[-length:])
 
-    return [name(parts) for parts in whole]
+    return [name(parts) for parts in all_parts]
 
 
-def details(report: Report, groups: Sequence[Group]) -> None:
-    """Settings, protocol, versions and machine."""
-    section = Section("The runs")
+def run_details(report: Report, groups: Sequence[Group]) -> None:
+    """Add settings, protocol, versions and machine."""
+    section = Section("Run details")
     for group in groups:
         first = group.runs[0]
-        section.sheets.append(_settings_sheet(group, first))
+        section.tables.append(_settings_table(group, first))
         about = [
             ["runs", ", ".join(str(run.path) for run in group.runs)],
             ["seeds", ", ".join(str(run.settings.seed) for run in group.runs)],
             ["preset", first.info.preset],
-            ["protocol in training", first.protocol.describe()],
-            ["begun", ", ".join(str(run.about.get("created", "?")) for run in group.runs)],
+            ["protocol during training", first.protocol.describe()],
+            ["started", ", ".join(str(run.about.get("created", "?")) for run in group.runs)],
             ["command", str(first.about.get("command", "?"))],
             ["versions", ", ".join(f"{k} {v}" for k, v in first.about.get("versions", {}).items())],
             ["machine", ", ".join(f"{k} {v}" for k, v in first.about.get("machine", {}).items())],
         ]
-        section.sheets.append(
-            Sheet(f"{group.label} in {group.env}: how it was made", ["what", ""], about)
+        section.tables.append(
+            ResultTable(f"{group.label} in {group.env}: provenance", ["property", "value"], about)
         )
     report.sections.append(section)
 
 
-def _settings_sheet(group: Group, run: History) -> Sheet:
-    """Every setting that counts, those that were chosen first."""
+def _settings_table(group: Group, run: History) -> ResultTable:
+    """Return all settings that are active in the run, with unit and source."""
     settings = run.settings.to_dict()
     try:
         chosen = sources(run.info.preset, {"agent": run.settings.agent})
-    except QuantailError:  # a preset file that is gone
+    except QuantailError:  # the preset file no longer exists
         chosen = {}
     rows = [
         [name, shown(value), ABOUT[name].unit, chosen.get(name, "")]
         for name, value in settings.items()
-        if run.settings.counts(name)
+        if run.settings.is_active(name)
     ]
-    return Sheet(f"{group.label} in {group.env}: settings", ["setting", "value", "unit", "source"], rows)
+    return ResultTable(
+        f"{group.label} in {group.env}: settings", ["setting", "value", "unit", "source"], rows
+    )
 
 
 def _slug(env: str) -> str:

@@ -1,4 +1,4 @@
-"""The figures of a study, from its results on disk alone."""
+"""The figures of a study, drawn from its results on disk."""
 
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
@@ -17,48 +17,48 @@ from quantail.experiments.folder import StudyFolder
 from quantail.experiments.results import Array, Results, Trace, read_results
 from quantail.experiments.scoring import Measure, Scale, early, late, scale_of, score
 from quantail.experiments.study import Axis, Config
-from quantail.experiments.tables import scores_csv, sheet_csv, sheets
+from quantail.experiments.tables import scores_csv, table_csv, tables
 from quantail.files import write_text
 from quantail.registry import Trust
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.training.progress import counted
 from quantail.viewing.style import colour, count_axis, new_figure, save_figure, styled
 
-Scores = dict[tuple[str, ...], float]  # by the places on each axis
+Scores = dict[tuple[str, ...], float]  # by the variant on each axis
 
 SYMBOLS = {
-    "online_samples": "N, samples of the prediction",
-    "target_samples": "N′, samples of the target",
+    "online_samples": "N, online samples of τ",
+    "target_samples": "N′, target samples of τ",
     "embedding": "embedding of τ",
     "embedding_size": "size of the embedding",
     "embedding_activation": "nonlinearity",
     "merge": "merge with the features",
-    "policy_samples": "K, samples of the policy",
+    "policy_samples": "K, policy samples of τ",
 }
-PARTIAL = "#b00020"
-LABEL = 0.13  # height of a label beside a colour bar, as a share of it
-PAPERS_OWN = ("norm:3",)  # in the paper's picture of distortions, though not among its policies
+WARNING = "#b00020"
+LABEL_HEIGHT = 0.13  # of a label beside a colour bar, as a share of the bar
+PAPER_MEASURES = ("norm:3",)  # drawn in the paper's figure of distortions, but not used for a policy
 
 
 def draw_study(path: str | Path, trust: Trust = ()) -> list[Path]:
-    """Draw every figure of the study at `path` as PNG and SVG, with its tables; what was written.
+    """Draw every figure of the study at `path` as PNG and SVG, write its tables, and return all paths.
 
-    `trust` are the modules that may be imported where study.json names them.
+    `trust` lists the modules that may be imported if study.json names them.
     """
     results, folder = read_results(path, trust), StudyFolder(path)
     folder.figures.mkdir(exist_ok=True)
-    drawn: dict[str, Callable[[], Figure]] = {
-        results.study.figure: lambda: DRAWN[results.study.figure](results)
+    figures: dict[str, Callable[[], Figure]] = {
+        results.study.figure: lambda: FIGURES[results.study.figure](results)
     }
     if measures := _measures(results):
-        drawn["distortions"] = lambda: distortions(measures)
+        figures["distortions"] = lambda: distortions(measures)
     written = []
     with styled():
-        for name, draw in drawn.items():
+        for name, draw in figures.items():
             save_figure(draw(), folder.figures / name)
             written += [folder.figures / f"{name}.png", folder.figures / f"{name}.svg"]
-    tables = {name: sheet_csv(sheet) for name, sheet in sheets(results).items()}
-    for name, text in {**tables, "scores": scores_csv(results)}.items():
+    texts = {name: table_csv(table) for name, table in tables(results).items()}
+    for name, text in {**texts, "scores": scores_csv(results)}.items():
         write_text(folder.figures / f"{name}.csv", text)
         written.append(folder.figures / f"{name}.csv")
     return written
@@ -68,7 +68,10 @@ def draw_study(path: str | Path, trust: Trust = ()) -> list[Path]:
 
 
 def heatmap(results: Results) -> Figure:
-    """Scores over the two axes of the grid, early and late in training, references on the colour bar."""
+    """Draw scores over the two axes of the grid, early and late in training.
+
+    Reference agents are marked on the colour bar.
+    """
     rows, columns = results.study.grid
     scale, window = scale_of(results), results.study.window
     figure = new_figure(8.6, 0.62 * len(rows.variants) + 1.9)
@@ -78,20 +81,20 @@ def heatmap(results: Results) -> Figure:
         (panels[1], late(results), f"last {window:.0%} of training"),
     ):
         _heat(figure, axes, results, scale, measure, rows, columns)
-        axes.set_title("\n".join([when, *_lacking(results, scale, measure)]))
-    _titled(figure, results, f"{scale.name}; {_spoken(results)}")
+        axes.set_title("\n".join([when, *_missing_references(results, scale, measure)]))
+    _set_title(figure, results, f"{scale.name}; {_games_and_seeds(results)}")
     return figure
 
 
-def _lacking(results: Results, scale: Scale, measure: Measure) -> list[str]:
-    """The references that the colour bar has not, or not from all runs; nothing where it has all."""
-    told = []
+def _missing_references(results: Results, scale: Scale, measure: Measure) -> list[str]:
+    """Return a line on references that have no score yet, or not from all runs; empty if none."""
+    missing = []
     for one in results.configs:
         if one.reference and not (found := score(results, scale, one, measure)).whole:
             absent = "not yet" if results.partial else "none"
-            there = f"{found.runs} of {found.planned} runs" if found.runs else absent
-            told.append(f"{one.label.upper()}: {there}")
-    return [", ".join(told)] if told else []
+            known = f"{found.runs} of {found.planned} runs" if found.runs else absent
+            missing.append(f"{one.label.upper()}: {known}")
+    return [", ".join(missing)] if missing else []
 
 
 def _heat(
@@ -104,13 +107,13 @@ def _heat(
     columns: Axis,
 ) -> None:
     grid = {one.places: score(results, scale, one, measure) for one in results.configs if one.places}
-    beside = {
+    references = {
         one.label: score(results, scale, one, measure).value for one in results.configs if one.reference
     }
     table = np.array(
         [[grid[row.name, column.name].value for column in columns.variants] for row in rows.variants]
     )
-    known = [*table[np.isfinite(table)], *(value for value in beside.values() if np.isfinite(value))]
+    known = [*table[np.isfinite(table)], *(value for value in references.values() if np.isfinite(value))]
     low, high = (min(known), max(known)) if known else (0.0, 1.0)
     high = high if high > low else low + 1.0
     image = axes.imshow(table, cmap="viridis", vmin=low, vmax=high, aspect="auto", origin="lower")
@@ -119,16 +122,18 @@ def _heat(
             one = grid[row.name, column.name]
             bright = np.isfinite(one.value) and (one.value - low) / (high - low) > 0.6
             ink = "k" if bright or not one.runs else "w"
-            absent = "not yet" if results.partial else "none"  # no evaluation in this part of training
-            told = scale.text(one.value) if one.runs else absent
+            absent = (
+                "not yet" if results.partial else "none"
+            )  # there is no evaluation in this part of training
+            text = scale.text(one.value) if one.runs else absent
             if not one.whole:
                 axes.add_patch(
                     Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, hatch="////", ec="0.6", lw=0)
                 )
-                told += f"\n{one.runs} of {one.planned} runs" if one.runs else ""
+                text += f"\n{one.runs} of {one.planned} runs" if one.runs else ""
             plain = {} if one.runs else {"bbox": {"fc": "w", "ec": "none", "pad": 1.5}}
             style: dict[str, Any] = {"color": ink if one.runs else "0.4", **plain}
-            axes.text(x, y, told, ha="center", va="center", fontsize=8, **style)
+            axes.text(x, y, text, ha="center", va="center", fontsize=8, **style)
     axes.set_xticks(range(len(columns.variants)), [one.name for one in columns.variants])
     axes.set_yticks(range(len(rows.variants)), [one.name for one in rows.variants])
     axes.set_xlabel(_axis_label(columns))
@@ -140,16 +145,18 @@ def _heat(
     bar.outline.set_visible(False)
     bar.ax.yaxis.set_ticks_position("left")
     bar.ax.tick_params(labelsize=7, length=2)
-    _mark(bar, {name: v for name, v in beside.items() if np.isfinite(v)}, scale, low, high)
+    _mark(bar, {name: v for name, v in references.items() if np.isfinite(v)}, scale, low, high)
 
 
 def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, high: float) -> None:
-    """Lines on a colour bar, each with its name beside it, none over another."""
+    """Mark values on a colour bar, with labels that do not overlap."""
     ordered = sorted(values.items(), key=lambda item: item[1])
-    for (name, value), placed in zip(ordered, _apart([v for _, v in ordered], low, high), strict=True):
+    for (name, value), placed in zip(
+        ordered, _spread_labels([v for _, v in ordered], low, high), strict=True
+    ):
         share = (value - low) / (high - low)
         bar.ax.axhline(value, color="w", lw=2.5)
-        bar.ax.axhline(value, color=PARTIAL, lw=1.2)
+        bar.ax.axhline(value, color=WARNING, lw=1.2)
         bar.ax.annotate(
             f"{name.upper()}\n{scale.text(value)}",
             xy=(1.0, share),
@@ -158,18 +165,18 @@ def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, hig
             textcoords="axes fraction",
             va="center",
             fontsize=7,
-            color=PARTIAL,
-            arrowprops={"arrowstyle": "-", "color": PARTIAL, "lw": 0.7},
+            color=WARNING,
+            arrowprops={"arrowstyle": "-", "color": WARNING, "lw": 0.7},
         )
 
 
-def _apart(values: Sequence[float], low: float, high: float) -> list[float]:
-    """Heights for labels of rising values, as shares of the bar: near them, apart, and not above it."""
+def _spread_labels(values: Sequence[float], low: float, high: float) -> list[float]:
+    """Return the heights of labels for increasing values, as shares of the bar, without overlap."""
     places: list[float] = []
     for value in values:
-        places.append(max((value - low) / (high - low), places[-1] + LABEL if places else 0.0))
+        places.append(max((value - low) / (high - low), places[-1] + LABEL_HEIGHT if places else 0.0))
     for index in reversed(range(len(places))):
-        above = places[index + 1] - LABEL if index + 1 < len(places) else 0.97
+        above = places[index + 1] - LABEL_HEIGHT if index + 1 < len(places) else 0.97
         places[index] = min(places[index], above)
     return places
 
@@ -178,15 +185,15 @@ def _apart(values: Sequence[float], low: float, high: float) -> list[float]:
 
 
 def violins(results: Results) -> Figure:
-    """Each choice marginal over the others: a dot is a combination, the black one the preferred."""
+    """Draw the scores of each choice over all others; each dot is a combination, the preferred black."""
     study, scale, measure = results.study, scale_of(results), late(results)
     grid = [one for one in results.configs if one.places]
     scores = {one.places: score(results, scale, one, measure).value for one in grid}
-    wanted = tuple(study.preferred.get(axis.name, "") for axis in study.grid)
+    preferred = tuple(study.preferred.get(axis.name, "") for axis in study.grid)
     figure = new_figure(max(4.5, 2.1 * len(study.grid) + 0.6), 3.7)
     panels = figure.subplots(1, len(study.grid), sharey=True, squeeze=False)[0]
     for index, (axes, axis) in enumerate(zip(panels, study.grid, strict=True)):
-        _violin(axes, axis, index, scores, wanted)
+        _violin(axes, axis, index, scores, preferred)
         for one in results.configs:
             value = score(results, scale, one, measure).value if one.reference else float("nan")
             if np.isfinite(value):
@@ -194,29 +201,36 @@ def violins(results: Results) -> Figure:
                 if index == len(study.grid) - 1:
                     _at_right(axes, one.label.upper(), value)
     panels[0].set_ylabel(f"{scale.short}, last {study.window:.0%} of training")
-    for axes, fill, word in ((panels[0], "w", "one combination"), (panels[0], "k", "the preferred one")):
+    for axes, fill, word in (
+        (panels[0], "w", "one combination"),
+        (panels[0], "k", "preferred combination"),
+    ):
         if fill == "w" or study.preferred:
             axes.scatter([], [], s=26, color=fill, edgecolor="k", lw=0.7, label=word)
     figure.legend(loc="outside lower center", ncols=2, fontsize=8)
-    _titled(figure, results, f"each choice over all others; {scale.name}; {_spoken(results)}")
+    _set_title(
+        figure,
+        results,
+        f"each choice, over all combinations of the others; {scale.name}; {_games_and_seeds(results)}",
+    )
     return figure
 
 
-def _violin(axes: Axes, axis: Axis, index: int, scores: Scores, wanted: tuple[str, ...]) -> None:
-    for place, variant in enumerate(axis.variants):
+def _violin(axes: Axes, axis: Axis, index: int, scores: Scores, preferred: tuple[str, ...]) -> None:
+    for position, variant in enumerate(axis.variants):
         members = {one: v for one, v in scores.items() if one[index] == variant.name}
-        there = {one: v for one, v in members.items() if np.isfinite(v)}
-        values = np.array(list(there.values()))
+        scored = {one: v for one, v in members.items() if np.isfinite(v)}
+        values = np.array(list(scored.values()))
         if len(values) > 1 and values.std() > 0:
-            drawn: Any = axes.violinplot([values], [place], widths=0.85, showextrema=False)
+            drawn: Any = axes.violinplot([values], [position], widths=0.85, showextrema=False)
             for body in drawn["bodies"]:
-                body.set(facecolor=colour(place), alpha=0.35, edgecolor="none")
-        order = sorted(there, key=lambda one: there[one])
+                body.set(facecolor=colour(position), alpha=0.35, edgecolor="none")
+        order = sorted(scored, key=lambda one: scored[one])
         for rank, one in enumerate(order):
-            chosen = one == wanted
+            chosen = one == preferred
             axes.scatter(
-                place + 0.09 * ((rank % 3) - 1) * (not chosen),
-                there[one],
+                position + 0.09 * ((rank % 3) - 1) * (not chosen),
+                scored[one],
                 s=26,
                 color="k" if chosen else "w",
                 edgecolor="k",
@@ -244,7 +258,10 @@ def _at_right(axes: Axes, text: str, value: float) -> None:
 
 
 def curves(results: Results) -> Figure:
-    """Mean return over training, a panel for each game; seeds are thin, the mean of those done thick."""
+    """Draw the mean return over training, one panel per game.
+
+    Thin lines are seeds, and the thick line is the mean of the finished seeds.
+    """
     games = results.study.games
     wide = min(3, len(games))
     tall = -(-len(games) // wide)
@@ -255,13 +272,13 @@ def curves(results: Results) -> Figure:
         _curve_panel(axes, results, env)
         axes.set_title(_game(env))
         if index % wide == 0:
-            axes.set_ylabel("mean return of an evaluation")
+            axes.set_ylabel("mean evaluation return")
     for index in range(len(games), wide * tall):
         panels[index // wide, index % wide].set_axis_off()
     for index, config in enumerate(results.configs):
         panels[0, 0].plot([], [], **_line(index, config), lw=1.8, label=config.label)
     figure.legend(loc="outside lower center", ncols=min(6, len(results.configs)), fontsize=8)
-    _titled(figure, results, _spoken(results))
+    _set_title(figure, results, _games_and_seeds(results))
     return figure
 
 
@@ -275,7 +292,7 @@ def _curve_panel(axes: Axes, results: Results, env: str) -> None:
             if len(traces) > 1 or not one.done:
                 axes.plot(one.steps, one.means, **_line(index, config), lw=0.5, alpha=0.4)
         if traces:
-            # One seed under way does not cut the mean of those that are done.
+            # A seed in progress does not shorten the mean of the finished ones.
             steps, means = common_points([one for one in traces if one.done] or traces)
             axes.plot(steps, means.mean(axis=0), **_line(index, config), lw=1.8)
     if random:
@@ -285,12 +302,12 @@ def _curve_panel(axes: Axes, results: Results, env: str) -> None:
 
 
 def common_points(traces: Sequence[Trace]) -> tuple[Array, Array]:
-    """Steps at which every run was evaluated, and the means there: [points], [runs, points]."""
+    """Return the steps at which every run was evaluated, and the means: [points], [runs, points]."""
     return _at_common_steps([(one.steps, one.means) for one in traces])
 
 
 def _at_common_steps(lines: Sequence[tuple[Array, Array]]) -> tuple[Array, Array]:
-    """Steps that all lines have, and their values there: [points], [lines, points]."""
+    """Return the steps that all lines share, and their values: [points], [lines, points]."""
     shared = set.intersection(*({float(s) for s in steps} for steps, _ in lines)) if lines else set()
     at = np.array(sorted(shared))
     values = [own[np.isin(steps, at)] for steps, own in lines]
@@ -301,7 +318,10 @@ def _at_common_steps(lines: Sequence[tuple[Array, Array]]) -> tuple[Array, Array
 
 
 def aggregate(results: Results) -> Figure:
-    """Mean and median over games, normalised; seeds are thin lines, the mean of whole ones thick."""
+    """Draw the mean and the median over games of normalised scores.
+
+    Thin lines are seeds, and the thick line is the mean of the seeds that have finished all games.
+    """
     scale, games = scale_of(results), len(results.study.games)
     figure = new_figure(8.6, 3.6)
     panels = figure.subplots(1, 2)
@@ -312,14 +332,14 @@ def aggregate(results: Results) -> Figure:
             found = [_seed_line(results, scale, config, seed, over) for seed in range(config.seeds)]
             lines = [line for line in found if line]
             shown |= {line.games for line in lines}
-            style, label = _line(index, config), _counted(lines, config, games)
+            style, label = _line(index, config), _legend_label(lines, config, games)
             for line in lines:
-                if len(lines) > 1 or not line.whole:
+                if len(lines) > 1 or not line.complete:
                     axes.plot(line.steps, line.values, **style, lw=0.6, alpha=0.5)
             if lines:
-                whole = [line for line in lines if line.whole]
-                steps, means = _at_common_steps([(line.steps, line.values) for line in whole])
-                axes.plot(steps, means.mean(axis=0) if whole else [], **style, lw=1.8, label=label)
+                complete = [line for line in lines if line.complete]
+                steps, means = _at_common_steps([(line.steps, line.values) for line in complete])
+                axes.plot(steps, means.mean(axis=0) if complete else [], **style, lw=1.8, label=label)
         axes.set_title(f"{name} over {_range_of_games(shown, games)}")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}%" if scale.percent else f"{value:g}")
         count_axis(axes, repeat)
@@ -328,71 +348,71 @@ def aggregate(results: Results) -> Figure:
         figure.legend(
             handles=handles, loc="outside lower center", ncols=min(3, len(handles)), fontsize=8
         )
-    _titled(figure, results, f"{scale.name}; {_spoken(results)}")
+    _set_title(figure, results, f"{scale.name}; {_games_and_seeds(results)}")
     return figure
 
 
 @dataclass(frozen=True)
 class SeedLine:
-    """One seed's curve over its games."""
+    """The curve of one seed, aggregated over its games."""
 
     steps: Array
     values: Array
-    games: int  # that it rests on
-    whole: bool  # whether these are all games of the study, each to its end
+    games: int  # number of games in the curve
+    complete: bool  # whether all games of the study are finished
 
 
 def _seed_line(
     results: Results, scale: Scale, config: Config, seed: int, over: Callable[..., Any]
 ) -> SeedLine | None:
-    """Over the games that are done, so that none under way cuts it; before that, over those begun."""
-    begun = [
+    """Aggregate one seed over its finished games; if there is none yet, over those in progress."""
+    started = [
         one
         for env in results.study.games
         for one in results.of(config, env)
         if one.job.seed == seed and len(one.steps)
     ]
-    if not begun:
+    if not started:
         return None
-    done = [one for one in begun if one.done]
-    traces = done or begun
+    done = [one for one in started if one.done]
+    traces = done or started
     steps, means = common_points(traces)
     shown = [scale.of(one.job.env, row) for one, row in zip(traces, means, strict=True)]
-    whole = len(done) == len(results.study.games)
-    return SeedLine(steps, over(np.array(shown), axis=0), len(traces), whole)
+    complete = len(done) == len(results.study.games)
+    return SeedLine(steps, over(np.array(shown), axis=0), len(traces), complete)
 
 
-def _counted(lines: Sequence[SeedLine], config: Config, games: int) -> str:
-    """A combination's name, with how many of its seeds are whole and how many games the others have."""
-    whole = sum(line.whole for line in lines)
-    if whole == config.seeds:
-        return f"{config.label} ({counted(whole, 'seed')})"
-    told = f"{whole} of {counted(config.seeds, 'seed')} whole"
-    if others := {line.games for line in lines if not line.whole}:
-        told += f", thin: {_range_of_games(others, games)}"
-    return f"{config.label} ({told})"
+def _legend_label(lines: Sequence[SeedLine], config: Config, games: int) -> str:
+    """Return the name of a combination, with the number of complete seeds and games."""
+    complete = sum(line.complete for line in lines)
+    if complete == config.seeds:
+        return f"{config.label} ({counted(complete, 'seed')})"
+    text = f"{complete} of {counted(config.seeds, 'seed')} complete"
+    if others := {line.games for line in lines if not line.complete}:
+        text += f", thin: {_range_of_games(others, games)}"
+    return f"{config.label} ({text})"
 
 
 def _range_of_games(counts: set[int], games: int) -> str:
-    """So many games, or from so few to so many of them."""
+    """Describe the number of games, or its range."""
     if not counts or counts == {games}:
         return counted(games, "game")
     least, most = min(counts), max(counts)
     return f"{least if least == most else f'{least} to {most}'} of {counted(games, 'game')}"
 
 
-# How risk measures reshape a distribution
+# Distortion of a distribution by risk measures
 
 
 def distortions(measures: Sequence[RiskMeasure]) -> Figure:
-    """One distribution, and what each measure makes of it by sampling τ otherwise."""
+    """Draw an example distribution, and its distortion under each risk measure."""
     wide = min(4, len(measures))
     tall = -(-len(measures) // wide)
     figure = new_figure(2.3 * wide, 1.9 * tall + 0.7)
     panels = figure.subplots(tall, wide, sharex=True, squeeze=False)
-    returns, base, levels = _example()
-    below = [measure.inverse(torch.from_numpy(levels)).numpy() for measure in measures]
-    densities = [np.gradient(one, returns) for one in below]
+    returns, base, cdf = _example()
+    distorted = [measure.inverse(torch.from_numpy(cdf)).numpy() for measure in measures]
+    densities = [np.gradient(one, returns) for one in distorted]
     for index, (measure, density) in enumerate(zip(measures, densities, strict=True)):
         axes = panels[index // wide, index % wide]
         axes.fill_between(returns, base, color="0.8", lw=0)
@@ -403,7 +423,7 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
         axes.set_title(f"{measure}: mean {mean:.1f}")
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
-        # A height of its own: a sharp measure, as CVaR(0.1), would flatten all others.
+        # Each panel has its own height: a sharp measure such as CVaR(0.1) would flatten all others.
         axes.set_ylim(0, 1.05 * max(float(density.max()), float(base.max())))
         if index + wide >= len(measures):
             axes.set_xlabel("return")
@@ -411,9 +431,9 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
     for index in range(len(measures), wide * tall):
         panels[index // wide, index % wide].set_axis_off()
     figure.suptitle(
-        "What a risk measure makes of one distribution of returns\n"
-        "grey: the distribution itself, the same everywhere, though heights differ by panel\n"
-        "line: as the measure samples it, dashed: its mean",
+        "One return distribution under different risk measures\n"
+        "grey: the distribution itself, the same in all panels, whose scales differ\n"
+        "line: the distribution under the risk measure, dashed: its mean",
         fontsize=9,
         ha="left",
         x=0.02,
@@ -422,44 +442,44 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
 
 
 def _example() -> tuple[Array, Array, Array]:
-    """Two bumps, a likely middling return and a less likely high one: returns, density, levels."""
+    """Return a mixture of two Gaussians on a grid: returns, density, CDF."""
     returns = np.linspace(-2.0, 16.0, 601)
-    bumps = ((0.65, 4.0, 1.4), (0.35, 9.5, 1.6))
+    components = ((0.65, 4.0, 1.4), (0.35, 9.5, 1.6))
     density = sum(
         share * np.exp(-(((returns - centre) / spread) ** 2) / 2) / (spread * np.sqrt(2 * np.pi))
-        for share, centre, spread in bumps
+        for share, centre, spread in components
     )
-    levels = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(returns))])
-    return returns, np.asarray(density), np.clip(levels / levels[-1], 0.0, 1.0)
+    cdf = np.concatenate([[0.0], np.cumsum((density[1:] + density[:-1]) / 2 * np.diff(returns))])
+    return returns, np.asarray(density), np.clip(cdf / cdf[-1], 0.0, 1.0)
 
 
 def _measures(results: Results) -> list[RiskMeasure]:
-    """The measures on the study's axis `risk`, and those that the paper draws besides."""
+    """Return the measures on the study's axis `risk`, and those that the paper draws in addition."""
     axis = next((one for one in results.study.grid if one.name == "risk"), None)
     if axis is None:
         return []
     names = [str(one.settings.get("risk", "neutral")) for one in axis.variants]
-    return [parse_risk(name, results.study.origin) for name in dict.fromkeys([*names, *PAPERS_OWN])]
+    return [parse_risk(name, results.study.origin) for name in dict.fromkeys([*names, *PAPER_MEASURES])]
 
 
 # Shared
 
 
 def _line(index: int, config: Config) -> dict[str, Any]:
-    """A colour and a dash for each combination; references are grey."""
+    """Return the colour and the dashes of a combination; references are grey."""
     if config.reference:
         return {"color": "0.45", "ls": ("--", ":", "-.")[index % 3]}
     return {"color": colour(index), "ls": ("-", "--", ":", "-.")[index // 7 % 4]}
 
 
-def _titled(figure: Figure, results: Results, note: str) -> None:
-    """The title, what is shown, and in red how much of it is there."""
+def _set_title(figure: Figure, results: Results, note: str) -> None:
+    """Set the title and a note; if results are partial, say so in red."""
     figure.suptitle(f"{results.study.title}\n{note}", fontsize=9, ha="left", x=0.02)
     if results.partial:
-        figure.text(0.99, 0.99, results.partial.upper(), color=PARTIAL, fontsize=9, ha="right", va="top")
+        figure.text(0.99, 0.99, results.partial.upper(), color=WARNING, fontsize=9, ha="right", va="top")
 
 
-def _spoken(results: Results) -> str:
+def _games_and_seeds(results: Results) -> str:
     games = ", ".join(_game(env) for env in results.study.games[:6])
     more = f" and {len(results.study.games) - 6} more" if len(results.study.games) > 6 else ""
     counts = sorted({one.seeds for one in results.configs})
@@ -475,7 +495,7 @@ def _axis_label(axis: Axis) -> str:
     return SYMBOLS.get(axis.name, axis.name.replace("_", " "))
 
 
-DRAWN: dict[str, Callable[[Results], Figure]] = {
+FIGURES: dict[str, Callable[[Results], Figure]] = {
     "heatmap": heatmap,
     "violins": violins,
     "curves": curves,

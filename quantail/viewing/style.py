@@ -1,4 +1,4 @@
-"""How figures look: the same colours and sizes everywhere, good enough for a paper."""
+"""The style of all figures: colours, sizes and axes that suit a paper."""
 
 import io
 from collections.abc import Iterator
@@ -13,7 +13,7 @@ from matplotlib.ticker import EngFormatter
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 RULES: dict[Any, Any] = {
-    "font.size": 10,  # of 374 points of width: about as many pixels on a narrow phone
+    "font.size": 10,  # for a figure 374 points wide, about the width of a narrow phone in pixels
     "axes.titlesize": 10,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
@@ -27,7 +27,7 @@ RULES: dict[Any, Any] = {
 
 
 def ink_on(ground: str) -> str:
-    """Black or white, whichever is read more easily on a colour."""
+    """Return black or white, whichever has more contrast on this background colour."""
     parts = [int(ground[place : place + 2], 16) / 255 for place in (1, 3, 5)]
     linear = [part / 12.92 if part <= 0.04045 else ((part + 0.055) / 1.055) ** 2.4 for part in parts]
     luminance = 0.2126 * linear[0] + 0.7152 * linear[1] + 0.0722 * linear[2]
@@ -35,24 +35,24 @@ def ink_on(ground: str) -> str:
 
 
 def colour(index: int) -> str:
-    """The colour of the index-th thing in a figure."""
+    """Return the colour of the index-th series in a figure."""
     return COLOURS[index % len(COLOURS)]
 
 
 @contextmanager
 def styled() -> Iterator[None]:
-    """Draw and save within this."""
+    """Apply the style to everything that is drawn and saved in this context."""
     with mpl.rc_context(RULES):
         yield
 
 
 def new_figure(width: float = 5.2, height: float = 3.2) -> Figure:
-    """A figure of so many inches that fits a column of text, and a phone."""
+    """Create a figure; the default size in inches fits a column of text and a phone."""
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def count_axis(axes: Axes, action_repeat: int) -> None:
-    """Steps below and frames above, or one of them where they are the same."""
+    """Label the x axis with steps, and with frames above if they differ."""
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     if action_repeat == 1:
         axes.set_xlabel("steps (1 step = 1 frame)")
@@ -71,14 +71,14 @@ def count_axis(axes: Axes, action_repeat: int) -> None:
 
 
 def svg_of(figure: Figure) -> bytes:
-    """The figure as SVG, the same bytes for the same figure."""
+    """Return the figure as SVG; equal figures give equal bytes."""
     buffer = io.BytesIO()
     figure.savefig(buffer, format="svg", metadata={"Date": None})
     return buffer.getvalue()
 
 
 def save_figure(figure: Figure, stem: Path) -> tuple[Path, Path]:
-    """As PNG and as SVG, and where they are; one of these endings may be given and is left out."""
+    """Save a figure as PNG and SVG, and return both paths; `stem` may end in .png or .svg."""
     name = stem.stem if stem.suffix.lower() in (".png", ".svg") else stem.name
     png, svg = stem.with_name(f"{name}.png"), stem.with_name(f"{name}.svg")
     figure.savefig(png, dpi=200)

@@ -1,4 +1,4 @@
-"""A video of a game beside what the agent expects of every action."""
+"""A video of an episode, with the predicted return distribution of every action beside the game."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -8,24 +8,24 @@ from typing import Any
 
 import numpy as np
 
-from quantail.acting.agent import Agent, Risk
+from quantail.agents.agent import Agent, Risk
 from quantail.envs import EnvSource
 from quantail.envs.adapt import Adapter
 from quantail.envs.names import action_names, picture_legend
 from quantail.errors import QuantailError
 from quantail.risk import RiskMeasure, parse_risk
-from quantail.viewing.frames import PIXELS, Film
+from quantail.viewing.frames import PIXELS, FrameRenderer
 from quantail.viewing.pictures import picture_of, with_pictures
-from quantail.viewing.scenes import Scene, look
+from quantail.viewing.scenes import Scene, make_scene
 from quantail.viewing.style import styled
 
-FASTEST = 15  # decisions a second, unless told
-MOST = 120
+DEFAULT_MAX_FPS = 15  # decisions per second, if fps is not given
+MAX_FPS = 120
 
 
 @dataclass(frozen=True)
-class Shot:
-    """A decision of an episode, its number, and the score before it."""
+class Decision:
+    """A decision of an episode, its step, and the score before it."""
 
     scene: Scene
     step: int
@@ -33,8 +33,8 @@ class Shot:
 
 
 @dataclass(frozen=True)
-class Filmed:
-    """What came of filming: how many decisions, and whether there was a picture of the game."""
+class VideoInfo:
+    """The number of decisions in a video, and whether it shows a picture of the game."""
 
     decisions: int
     pictured: bool
@@ -49,27 +49,29 @@ def make_video(
     seed: int = 1,
     fps: int | None = None,
     risk: Risk | None = None,
-) -> Filmed:
-    """Play an episode, or its first steps, into an MP4 file, one frame a decision."""
+) -> VideoInfo:
+    """Play an episode, or its first `steps`, and write it to an MP4 file with one frame per decision."""
     path = Path(file)
     _check("steps", steps, 1)
     _check("seed", seed, 0)
     if fps is not None:
-        _check("fps", fps, 1, MOST)
+        _check("fps", fps, 1, MAX_FPS)
     measure = agent.risk if risk is None else parse_risk(risk)
     ffmpeg = _ffmpeg()
     part = _part_of(path)
     try:
         with closing(with_pictures(env or agent.env, agent)) as played, styled():
-            rate = fps or min(int(played.metadata.get("render_fps") or 10), FASTEST)
-            film = Film(action_names(played), measure, rate, played.name, picture_legend(played))
+            rate = fps or min(int(played.metadata.get("render_fps") or 10), DEFAULT_MAX_FPS)
+            renderer = FrameRenderer(
+                action_names(played), measure, rate, played.name, picture_legend(played)
+            )
             writer = ffmpeg.write_frames(
                 str(part), PIXELS, fps=rate, macro_block_size=2, ffmpeg_log_level="quiet"
             )
             with closing(writer):
                 writer.send(None)
-                for shot in play(agent, played, measure, steps, seed):
-                    writer.send(np.ascontiguousarray(film.draw(shot.scene, shot.step, shot.score)))
+                for one in play_decisions(agent, played, measure, steps, seed):
+                    writer.send(np.ascontiguousarray(renderer.draw(one.scene, one.step, one.score)))
         if not part.stat().st_size:
             raise OSError("the encoder wrote nothing")
         part.replace(path)
@@ -78,16 +80,18 @@ def make_video(
         raise QuantailError(f"{path} cannot be written: {reason}.") from error
     finally:
         part.unlink(missing_ok=True)
-    return Filmed(shot.step + 1, shot.scene.picture is not None)
+    return VideoInfo(one.step + 1, one.scene.picture is not None)
 
 
-def play(agent: Agent, env: Adapter, risk: RiskMeasure, steps: int, seed: int) -> Iterator[Shot]:
-    """The decisions of an episode, or its first steps, as they are made."""
+def play_decisions(
+    agent: Agent, env: Adapter, risk: RiskMeasure, steps: int, seed: int
+) -> Iterator[Decision]:
+    """Play an episode, or its first `steps`, and yield its decisions one by one."""
     observation, _ = env.reset(seed=seed)
     score = 0.0
     for step in range(steps):
-        scene = look(agent, observation, risk, picture_of(env))
-        yield Shot(scene, step, score)
+        scene = make_scene(agent, observation, risk, picture_of(env))
+        yield Decision(scene, step, score)
         observation, reward, terminated, truncated, _ = env.step(scene.chosen + agent.actions.start)
         score += reward
         if terminated or truncated:
@@ -95,11 +99,11 @@ def play(agent: Agent, env: Adapter, risk: RiskMeasure, steps: int, seed: int) -
 
 
 def _part_of(path: Path) -> Path:
-    """An empty file beside the one that is asked for, or why there can be none."""
+    """Create an empty file beside the requested one, or raise an error that says why it cannot be."""
     if path.suffix.lower() != ".mp4":
-        raise QuantailError(f"out takes a file that ends in .mp4, not {path.name}.")
+        raise QuantailError(f"out takes a file name that ends in .mp4, not {path.name}.")
     if not path.parent.is_dir():
-        raise QuantailError(f"there is no folder {path.parent} to write into: make it first.")
+        raise QuantailError(f"the folder {path.parent} does not exist: create it first.")
     if path.is_dir():
         raise QuantailError(f"{path} cannot be written: it is a folder.")
     part = path.with_name(f".{path.stem}.part.mp4")
@@ -113,8 +117,8 @@ def _part_of(path: Path) -> Path:
 def _check(name: str, value: object, least: int, most: int | None = None) -> None:
     whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
     if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
-        upto = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise QuantailError(f"{name} takes a whole number {upto}, not {value!r}.")
+        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
+        raise QuantailError(f"{name} takes a whole number {allowed}, not {value!r}.")
 
 
 def _ffmpeg() -> Any:
@@ -122,6 +126,6 @@ def _ffmpeg() -> Any:
         import imageio_ffmpeg
     except ImportError as error:
         raise QuantailError(
-            f"video takes imageio-ffmpeg: pip install 'quantail[video]' ({error})."
+            f"video needs imageio-ffmpeg: pip install 'quantail[video]' ({error})."
         ) from error
     return imageio_ffmpeg

@@ -1,4 +1,4 @@
-"""A window in which a person plays, and the recording of what is played."""
+"""A window in which a person plays, and which records the games."""
 
 import os
 import sys
@@ -20,35 +20,35 @@ from quantail.viewing.keys import Keyboard, controls_of
 Colour = tuple[int, int, int]
 Text = tuple[str, Colour]
 
-HEIGHT = 630  # of the picture, about, in pixels of the screen
-LEAST_WIDTH, MARGIN = 760, 12
-CELL = 12  # pixels of a MinAtar cell, one of them a gap
+HEIGHT = 630  # approximate height of the picture, in pixels of the screen
+MIN_WIDTH, MARGIN = 760, 12
+CELL = 12  # pixels of a MinAtar cell, including a gap of one pixel
 WHITE, GREY, GROUND = (255, 255, 255), (178, 184, 196), (24, 26, 32)
-# One for each kind of thing in a MinAtar game.
+# One colour for each channel of a MinAtar game.
 HEX = "5ac8fa ffffff 787882 fa823c ff505a 78dc6e f0c83c 3c6ef0 be78fa fa96c8"
 CELLS = [(word[0], word[1], word[2]) for word in map(bytes.fromhex, HEX.split())]
 
 
 class Window:
-    """A picture, a strip of words below it, and at times a message over it."""
+    """Shows a picture, lines of text below it, and sometimes a message over it."""
 
     def __init__(self, title: str, picture: NDArray[np.uint8], scale: int, stretch: int) -> None:
         self.pygame = _open_display()
         self.size = (picture.shape[1] * stretch * scale, picture.shape[0] * scale)
-        self.width = max(self.size[0], LEAST_WIDTH)
+        self.width = max(self.size[0], MIN_WIDTH)
         self.surface: Any = None
         self.title = title
         self.big, self.small = (self.pygame.font.Font(None, size) for size in (44, 26))
 
     def show(self, picture: NDArray[np.uint8], strip: list[list[Text]], message: list[str]) -> None:
-        """Draw everything anew; the strip is some lines of coloured words."""
-        if self.surface is None:  # as high as the first strip needs
+        """Draw the picture, the strip of coloured text lines, and the message."""
+        if self.surface is None:  # the height follows from the first strip
             height = self.size[1] + self._write(strip, draw=False) + MARGIN
             try:
                 self.surface = self.pygame.display.set_mode((self.width, height))
             except self.pygame.error as error:
                 raise QuantailError(
-                    f"a window of {self.width}×{height} does not open: {error}."
+                    f"a window of {self.width}×{height} pixels cannot be opened: {error}."
                 ) from None
             self.pygame.display.set_caption(self.title)
         image = self.pygame.surfarray.make_surface(picture.swapaxes(0, 1))
@@ -61,7 +61,7 @@ class Window:
         self.pygame.display.flip()
 
     def _write(self, strip: list[list[Text]], draw: bool) -> int:
-        """Lines of words, each broken where the window ends; how high they are together."""
+        """Draw or measure lines of text, wrapped at the window's edge; return their height."""
         top = MARGIN
         for line in strip:
             left = MARGIN
@@ -86,7 +86,7 @@ class Window:
 
 
 class Play:
-    """Games that a person plays one after another; each is in the file as soon as it ends."""
+    """Lets a person play one game after another; each is written to the file as soon as it ends."""
 
     def __init__(
         self,
@@ -99,10 +99,10 @@ class Play:
         scale: int | None = None,
     ) -> None:
         self.file, self.recording, self.seed = file, recording, seed
-        _open_display()  # before the environment, which may draw with pygame too and fail for its sake
+        _open_display()  # first, because an environment that draws with pygame fails without a display
         self.kind, self.player = kind_of(env), _make_visible(env)
         self.controls = controls_of(self.kind, self.player)
-        self.fps = self.controls.rate if fps is None else fps  # 0 is as fast as possible
+        self.fps = self.controls.rate if fps is None else fps  # 0 means as fast as possible
         self.keyboard = Keyboard()
         self.state: Literal["ready", "playing", "paused", "over"] = "ready"
         self._begin()
@@ -112,7 +112,7 @@ class Play:
         self._draw()
 
     def run(self) -> StopSignals:
-        """Play until the window is closed or a signal comes; which one, if any."""
+        """Play until the window is closed or a signal arrives; return the signals."""
         clock = self.window.pygame.time.Clock()
         with StopSignals() as stop:
             try:
@@ -123,7 +123,7 @@ class Play:
         return stop
 
     def turn(self) -> bool:
-        """Take in the keys, play one action if it is time to, and draw; whether to go on."""
+        """Read the keys, take one action if a game is running, and draw; return whether to continue."""
         pygame = self.window.pygame
         for event in pygame.event.get():
             if event.type == pygame.QUIT:
@@ -144,9 +144,9 @@ class Play:
         return True
 
     def close(self) -> None:
-        """Save the game that is being played, and close the window."""
+        """Save the game in progress and close the window."""
         try:
-            self._keep()
+            self._save()
         finally:
             self.window.pygame.display.quit()
             self.player.close()
@@ -156,7 +156,7 @@ class Play:
         if self.state == "ready":
             self.state = "playing"
         elif key == "r":
-            self._keep()
+            self._save()
             self._begin()
             self.state = "playing"
         elif key == "p" and self.state != "over":
@@ -175,17 +175,17 @@ class Play:
         if self._steps % MARK_EVERY == 0:
             self._marks.append(mark(self._seen))
         if terminated or truncated:
-            self._keep()
+            self._save()
             self.state = "over"
 
-    def _keep(self) -> None:
-        """Add this game to the file, unless nothing was played or it is there already."""
+    def _save(self) -> None:
+        """Append this game to the file, unless it is empty or already saved."""
         if not self._actions:
             return
         marks = [*self._marks, mark(self._seen)] if self._steps % MARK_EVERY else self._marks
         game = Game(self.seed, tuple(self._actions), self._score, tuple(marks))
-        there = read_recording(self.file) if self.file.exists() else self.recording
-        recording = replace(there, games=(*there.games, game))
+        saved = read_recording(self.file) if self.file.exists() else self.recording
+        recording = replace(saved, games=(*saved.games, game))
         recording.write(self.file)
         self.recording, self.seed, self._actions = recording, self.seed + 1, []
 
@@ -195,48 +195,50 @@ class Play:
     def _draw(self) -> None:
         games = len(self.recording.games) + (self.state != "over")
         steps = "frames" if self.kind == "atari" else "steps"
-        told = (f"Score {self._score:g}", f"{self._steps:,} {steps}", f"Game {games}")
-        keys = (self.controls.words, "P pauses", "R next game", "Esc saves and ends")
-        strip = [[(word, WHITE) for word in told], [(word, GREY) for word in keys]]
+        status = (f"Score {self._score:g}", f"{self._steps:,} {steps}", f"Game {games}")
+        keys = (self.controls.words, "P pause", "R next game", "Esc save and quit")
+        strip = [[(word, WHITE) for word in status], [(word, GREY) for word in keys]]
         strip[0].append((f"Recording to {self.file.name}", GREY))
         if self.kind == "minatar":
-            things = _things(self.player)
-            strip.append([(name, CELLS[i % len(CELLS)]) for i, name in enumerate(things)])
+            names = _channel_names(self.player)
+            strip.append([(name, CELLS[i % len(CELLS)]) for i, name in enumerate(names)])
         message = {
             "ready": ["Ready?", "Press any key to begin"],
             "playing": [],
-            "paused": ["Paused", "Press P to go on"],
-            "over": [f"Game over, score {self._score:g}", "Press R for the next game, Esc to end"],
+            "paused": ["Paused", "Press P to continue"],
+            "over": [f"Game over, score {self._score:g}", "Press R for the next game, Esc to quit"],
         }[self.state]
         self.window.show(self._picture(), strip, message)
 
 
 def _make_visible(env: str) -> Adapter:
-    """The environment with pictures, or a sentence when it has none."""
-    blind = QuantailError(f"{env} cannot be played in a window: it draws no RGB picture (rgb_array).")
+    """Make the environment with an RGB renderer, or raise an error that says it has none."""
+    no_picture = QuantailError(
+        f"{env} cannot be played in a window: it renders no RGB picture (rgb_array)."
+    )
     try:
         player = make_player(env, render_mode="rgb_array")
     except QuantailError:
-        make_player(env).close()  # raises again what has nothing to do with pictures
-        raise blind from None
+        make_player(env).close()  # raises any error that has nothing to do with rendering
+        raise no_picture from None
     player.reset(seed=0)
     try:
         picture = player.render()
     except Exception:
-        raise blind from None
+        raise no_picture from None
     if not (isinstance(picture, np.ndarray) and picture.ndim == 3 and picture.shape[2] == 3):
-        raise blind
+        raise no_picture
     return player
 
 
-def _things(player: Adapter) -> list[str]:
-    """What there is in a MinAtar game, in the order of its channels."""
+def _channel_names(player: Adapter) -> list[str]:
+    """Return the names of the channels of a MinAtar game, in their order."""
     channels: dict[str, int] = player.unwrapped.game.env.channels  # type: ignore[attr-defined]
     return [name.replace("_", " ") for name, _ in sorted(channels.items(), key=lambda item: item[1])]
 
 
 def _cells(player: Adapter) -> NDArray[np.uint8]:
-    """A MinAtar game in bright colours; its own are too dark to tell apart."""
+    """Return a MinAtar game in bright colours, because its own are too dark to distinguish."""
     state = player.unwrapped.game.state()  # type: ignore[attr-defined]
     picture = np.zeros((*state.shape[:2], 3), np.uint8)
     for channel in reversed(range(state.shape[2])):
@@ -247,12 +249,12 @@ def _cells(player: Adapter) -> NDArray[np.uint8]:
 
 
 def _open_display() -> Any:
-    """Pygame with a display, or a sentence on what is missing."""
+    """Return pygame with an open display, or raise an error that says what is missing."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     try:
         import pygame
     except ImportError:
-        raise QuantailError("a window takes pygame: pip install 'quantail[play]'.") from None
+        raise QuantailError("a window needs pygame: pip install 'quantail[play]'.") from None
     names = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
     try:
         if sys.platform == "linux" and not any(os.environ.get(name) for name in names):
@@ -260,7 +262,7 @@ def _open_display() -> Any:
         pygame.display.init()
         pygame.font.init()
         if pygame.display.get_driver() == "offscreen" and not os.environ.get("SDL_VIDEODRIVER"):
-            raise pygame.error("only an offscreen one was found")
+            raise pygame.error("only an offscreen driver was found")
     except pygame.error as error:
         raise QuantailError(f"there is no display to open a window on: {error}.") from None
     return pygame

@@ -1,4 +1,4 @@
-"""The bench: its bounds hold the network's own products, no more and no less, and its rows add up."""
+"""The bounds of the benchmarks hold exactly the products of the network, and the rows are consistent."""
 
 import json
 import math
@@ -37,13 +37,13 @@ def flops(work):
     ],
     ids=str,
 )
-def test_a_bound_has_the_dense_products_of_the_update_it_stands_beside(changes, shape):
+def test_the_bound_has_the_same_dense_products_as_the_update(changes, shape):
     env, preset, _ = shape
     settings = compose(preset, {"batch_size": 16} | changes)
     learner, replay = build(settings, env, preset)
     for network in (learner.online, learner.target):
         if isinstance(network.head, ImplicitQuantiles):
-            network.head.sparse = False  # every product, written out
+            network.head.sparse = False  # compute every product
     batch = replay.sample()
     bound = flops(dense.update(learner.online, settings, batch.observations))
     assert bound == pytest.approx(flops(lambda: learner.update(batch)), rel=0.002)
@@ -56,11 +56,11 @@ def test_an_update_at_the_papers_settings_is_34_gflop():
     assert flops(bound) == pytest.approx(34.3e9, rel=0.01)
 
 
-def test_the_ratio_is_the_median_of_rounds_and_the_warm_up_does_not_count(monkeypatch):
+def test_the_ratio_is_the_median_over_rounds_without_the_warm_up(monkeypatch):
     ours = [1000.0] * WARM_UP + [2.0, 4.0, 8.0, 2.0, 4.0, 8.0, 2.0]
     theirs = [1.0] * WARM_UP + [1.0, 2.0, 4.0, 3.0, 2.0, 4.0, 1.0]
-    told = iter([time for pair in zip(ours, theirs, strict=True) for time in pair])
-    monkeypatch.setattr(measure, "_milliseconds", lambda work: next(told))
+    times = iter([time for pair in zip(ours, theirs, strict=True) for time in pair])
+    monkeypatch.setattr(measure, "_milliseconds", lambda work: next(times))
     assert len(ours) == LEAST + WARM_UP
     row = race("learner", "x", None, None, seconds=0.0, scale=2.0, zeros=0.5)
     assert (row.median_ms, row.best_ms, row.bound_ms) == (2.0, 1.0, 1.0)
@@ -68,7 +68,7 @@ def test_the_ratio_is_the_median_of_rounds_and_the_warm_up_does_not_count(monkey
     assert row.to_dict()["zeros"] == 0.5
 
 
-def test_scenes_are_real_play_and_fill_a_replay_over_and_over():
+def test_scenes_are_real_play_and_repeat_to_fill_a_replay():
     scenes = play("MinAtar/Breakout-v1", "minatar", 300)
     assert 1 < scenes.first.sum() < 100
     assert scenes.rewards.sum() > 0
@@ -77,16 +77,16 @@ def test_scenes_are_real_play_and_fill_a_replay_over_and_over():
     assert len(store) == 700
 
 
-def test_the_command_prints_and_writes_rows_beside_their_bounds(tmp_path, capsys):
+def test_the_command_prints_and_writes_rows_with_their_bounds(tmp_path, capsys):
     file = tmp_path / "bench.json"
     threads = torch.get_num_threads()
     assert command("bench", "act", "--seconds", 0, "--json", file) == 0
     assert torch.get_num_threads() == threads
     shown = capsys.readouterr().out
-    told = json.loads(file.read_text())
-    assert told["machine"]["threads"] == threads
-    assert [row["setting"] for row in told["rows"]] == [f"iqn atari batch {n}" for n in (1, 8, 64)]
-    for row in told["rows"]:
+    written = json.loads(file.read_text())
+    assert written["machine"]["threads"] == threads
+    assert [row["setting"] for row in written["rows"]] == [f"iqn atari batch {n}" for n in (1, 8, 64)]
+    for row in written["rows"]:
         assert row["bench"] == "act"
         assert row["setting"] in shown
         assert 0 < row["best_ms"] <= row["median_ms"]
@@ -95,7 +95,7 @@ def test_the_command_prints_and_writes_rows_beside_their_bounds(tmp_path, capsys
 
 
 @pytest.mark.parametrize(
-    ("words", "told"),
+    ("words", "expected"),
     [
         (["lerner"], "unknown bench 'lerner': it takes learner, act, replay, end-to-end"),
         (["--seconds", "nan"], "seconds takes a number"),
@@ -106,8 +106,8 @@ def test_the_command_prints_and_writes_rows_beside_their_bounds(tmp_path, capsys
         (["--json", "."], "json takes a file"),
     ],
 )
-def test_bad_input_is_told_in_one_sentence_before_anything_is_measured(words, told, capsys):
+def test_invalid_input_is_refused_in_one_sentence_before_anything_is_measured(words, expected, capsys):
     assert command("bench", *words) == 2
-    complaint = capsys.readouterr().err
-    assert told in complaint
-    assert complaint.count("\n") == 1
+    message = capsys.readouterr().err
+    assert expected in message
+    assert message.count("\n") == 1

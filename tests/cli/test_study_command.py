@@ -5,12 +5,12 @@ from quantail.experiments import read_study, shipped
 from quantail.experiments.engines import Event
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.progress import LiveView, PlainView
-from quantail.experiments.runner import Outcome
+from quantail.experiments.runner import StudyOutcome
 from tests.helpers.fakes import fake_results, rising
 from tests.helpers.runs import command
 
 
-def test_study_alone_lists_what_there_is(capsys):
+def test_study_without_arguments_lists_studies_and_subcommands(capsys):
     assert command("study") == 0
     said = capsys.readouterr().out
     for word in (
@@ -26,7 +26,7 @@ def test_study_alone_lists_what_there_is(capsys):
 
 
 @pytest.mark.parametrize("name", [*shipped(), "grid", "status", "resume", "figures"])
-def test_every_study_command_explains_itself(name, capsys):
+def test_every_study_command_has_help(name, capsys):
     with pytest.raises(SystemExit) as end:
         command("study", name, "--help")
     assert end.value.code == 0
@@ -34,7 +34,7 @@ def test_every_study_command_explains_itself(name, capsys):
 
 
 @pytest.mark.parametrize("name", [*shipped(), "grid"])
-def test_flags_for_an_axis_are_offered_where_there_is_one(name, capsys):
+def test_options_for_an_axis_are_shown_only_if_the_study_has_it(name, capsys):
     with pytest.raises(SystemExit):
         command("study", name, "--help")
     said = capsys.readouterr().out
@@ -42,7 +42,7 @@ def test_flags_for_an_axis_are_offered_where_there_is_one(name, capsys):
     assert ("--agents" in said) == (name in ("atari57", "grid"))
 
 
-def test_mistakes_get_one_sentence(capsys, tmp_path):
+def test_mistakes_are_refused_in_one_sentence(capsys, tmp_path):
     for words, said in (
         (("study", "sampels"), "unknown study 'sampels'"),
         (("study", "status", tmp_path / "none"), "there is no study at"),
@@ -57,12 +57,12 @@ def test_mistakes_get_one_sentence(capsys, tmp_path):
         (("study", "risk", "--small", "--gpus", "-1"), "gpus takes a number above 0"),
     ):
         assert command(*words) == 2, words
-        told = capsys.readouterr().err
-        assert said in told
-        assert told.count("\n") == 1
+        message = capsys.readouterr().err
+        assert said in message
+        assert message.count("\n") == 1
 
 
-def test_figures_draws_and_tells_how_much_is_there(tmp_path, capsys):
+def test_figures_draws_a_partial_study_and_says_so(tmp_path, capsys):
     folder = fake_results(tmp_path / "study", read_study("risk", small=True), rising, share=0.5)
     assert command("study", "figures", folder.path) == 0
     said = capsys.readouterr().out
@@ -72,22 +72,22 @@ def test_figures_draws_and_tells_how_much_is_there(tmp_path, capsys):
     assert command("scores", folder.figures / "scores.csv") == 0
 
 
-def test_status_tells_what_is_begun_and_what_failed(tmp_path, capsys):
+def test_status_shows_started_and_failed_runs(tmp_path, capsys):
     folder = StudyFolder(tmp_path / "study")
     folder.open(read_study("risk", small=True))
-    begun, failed, *_ = folder.jobs
-    (folder.runs / begun).mkdir()
-    folder.run(begun).table("timing").write_text("steps,frames,seconds,a,b\n3000,3000,10,250.0,60\n")
+    started, failed, *_ = folder.jobs
+    (folder.runs / started).mkdir()
+    folder.run(started).table("timing").write_text("steps,frames,seconds,a,b\n3000,3000,10,250.0,60\n")
     folder.note_failure(failed, "the machine was lost")
     assert command("study", "status", folder.path) == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "not running 0 of 24 runs done, 1 begun, 22 not begun, 1 failed" in said
-    assert f"{begun} begun 3,000 (10%)" in said
+    assert "not running 0 of 24 runs done, 1 started, 22 not started, 1 failed" in said
+    assert f"{started} started 3,000 (10%)" in said
     assert f"{failed} failed: the machine was lost" in said
     assert f"quantail study resume {folder.path}" in said.replace("\n", "")
 
 
-def test_a_long_study_is_asked_for_on_a_terminal_and_started_with_yes(tmp_path, monkeypatch, capsys):
+def test_a_long_study_needs_a_confirmation_on_a_terminal_or_yes(tmp_path, monkeypatch, capsys):
     asked = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
     monkeypatch.setattr("builtins.input", lambda: asked.append(1) or "n")
@@ -98,7 +98,7 @@ def test_a_long_study_is_asked_for_on_a_terminal_and_started_with_yes(tmp_path, 
         engine = type("E", (), {"at_once": 1, "describe": lambda self: "nowhere"})()
         if not confirm(folder, engine, list(folder.jobs.values())):
             return None
-        return Outcome(folder, 0, 1, {}, "")
+        return StudyOutcome(folder, 0, 1, {}, "")
 
     monkeypatch.setattr(study_run, "run_study", only_confirms)
     monkeypatch.setattr(study_run, "show", lambda folder: None)
@@ -127,9 +127,9 @@ def test_the_live_table_shows_rates_time_left_and_reasons(tmp_path):
     (folder.runs / one).mkdir()
     folder.run(one).table("timing").write_text("steps,frames,seconds,a,b\n3000,3000,10,250.0,60\n")
     view = LiveView(Console(width=150))
-    PlainView.started(view, folder, None, [folder.jobs[name] for name in jobs])
-    view.happened(Event(one, "started"))
-    view.happened(Event(two, "failed", "the machine was lost"))
+    PlainView.on_start(view, folder, None, [folder.jobs[name] for name in jobs])
+    view.on_event(Event(one, "started"))
+    view.on_event(Event(two, "failed", "the machine was lost"))
     with view.console.capture() as captured:
         view.console.print(view.table())
     said = " ".join(captured.get().split())

@@ -1,4 +1,4 @@
-"""Files do not run code: a module that one names is imported only if the user names it too."""
+"""Files do not run code: a module named in a file is imported only if the user names it too."""
 
 import json
 import tomllib
@@ -10,19 +10,23 @@ from quantail.errors import QuantailError
 from quantail.experiments import read_study, run_study
 from quantail.experiments.folder import StudyFolder
 from quantail.viewing import draw_overview, write_report
-from quantail.viewing.live.shelf import Shelf
+from quantail.viewing.live.registry import RunRegistry
 from quantail.viewing.studies import draw_study
 from tests.helpers.runs import QUICK, command, flags
 from tests.helpers.studies import study_file
 from tests.helpers.trust import REFUSED, changed_run, findable_marked, forget_marked
 
 ENV, RISK = "marked:Marked-v0", "marked:beta"
-LOOKING = {
+INSPECTING = {
     "eval": ["--episodes", 1],
     "calibrate": ["--episodes", 2, "--states", 0],
     "risk-profile": ["--episodes", 2, "--risk", "neutral"],
     "video": ["--steps", 2, "--out", "VIDEO"],
-    "watch": ["--no-browser", "--host", "203.0.113.1"],  # an address that is not ours: it cannot serve
+    "watch": [
+        "--no-browser",
+        "--host",
+        "203.0.113.1",
+    ],  # not an address of this machine, so the server cannot start
 }
 RISKS = ("risk", "behaviour_risk", "target_risk", "evaluation_risk")
 
@@ -44,26 +48,26 @@ def refused(words, capsys, mark):
 
 
 @pytest.mark.parametrize("changes", [{"env": ENV}, {"evaluation_risk": RISK}], ids=["env", "risk"])
-@pytest.mark.parametrize("name", LOOKING)
-def test_looking_at_a_run_imports_nothing_that_it_names(
+@pytest.mark.parametrize("name", INSPECTING)
+def test_inspecting_a_run_imports_no_module_that_it_names(
     name, changes, cartpoles, tmp_path, mark, capsys
 ):
     run = changed_run(cartpoles / "iqn-0", tmp_path / "run", **changes)
-    more = [str(tmp_path / "film.mp4") if word == "VIDEO" else word for word in LOOKING[name]]
+    more = [str(tmp_path / "film.mp4") if word == "VIDEO" else word for word in INSPECTING[name]]
     said = refused([name, run, *more], capsys, mark)
     assert f"{run / 'run.json'} {REFUSED}" in said
 
 
 @pytest.mark.parametrize("changes", [{"env": ENV}, *({name: RISK} for name in RISKS)], ids=str)
-def test_resuming_a_run_imports_nothing_that_it_names(changes, cartpoles, tmp_path, mark, capsys):
+def test_resuming_a_run_imports_no_module_that_it_names(changes, cartpoles, tmp_path, mark, capsys):
     run = changed_run(cartpoles / "iqn-0", tmp_path / "run", **changes)
     refused(["resume", run, "--steps", 220, "--quiet"], capsys, mark)
 
 
-@pytest.mark.parametrize("name", [name for name in LOOKING if name != "watch"])
-def test_a_run_whose_modules_are_trusted_can_be_looked_at(name, cartpoles, tmp_path, mark, capsys):
+@pytest.mark.parametrize("name", [name for name in INSPECTING if name != "watch"])
+def test_a_run_whose_modules_are_trusted_can_be_inspected(name, cartpoles, tmp_path, mark, capsys):
     run = changed_run(cartpoles / "iqn-0", tmp_path / "run", env=ENV, evaluation_risk=RISK)
-    more = [str(tmp_path / "film.mp4") if word == "VIDEO" else word for word in LOOKING[name]]
+    more = [str(tmp_path / "film.mp4") if word == "VIDEO" else word for word in INSPECTING[name]]
     assert command(name, run, *more, "--trust", "other", "--trust", "marked") == 0
     assert mark.exists()
 
@@ -75,12 +79,12 @@ def test_a_run_whose_modules_are_trusted_is_resumed(cartpoles, tmp_path, mark):
     assert mark.exists()
 
 
-def test_naming_the_module_on_the_command_line_is_trust(cartpoles, tmp_path, mark):
+def test_a_module_named_on_the_command_line_is_trusted(cartpoles, tmp_path, mark):
     run = changed_run(cartpoles / "iqn-0", tmp_path / "run", env=ENV)
     assert command("eval", run, "--episodes", 1, "--risk", RISK) == 0
 
 
-def test_a_report_leaves_out_what_needs_a_module_and_says_why(cartpoles, tmp_path, mark, capsys):
+def test_a_report_omits_what_needs_an_untrusted_module_and_says_why(cartpoles, tmp_path, mark, capsys):
     run = changed_run(cartpoles / "iqn-0", tmp_path / "run", env=ENV, evaluation_risk=RISK)
     assert command("report", run, "--out", tmp_path / "page") == 0
     assert f"left out: {run / 'run.json'} {REFUSED}" in capsys.readouterr().out
@@ -99,9 +103,7 @@ def test_scores_and_compare_need_no_module(cartpoles, tmp_path, mark):
     assert not mark.exists()
 
 
-def test_an_id_that_is_registered_is_made_without_importing_the_module_before_it(
-    cartpoles, tmp_path, mark, capsys
-):
+def test_a_registered_id_is_created_without_importing_its_module(cartpoles, tmp_path, mark, capsys):
     run = changed_run(cartpoles / "iqn-0", tmp_path / "run", env="marked:CartPole-v1")
     assert command("eval", run, "--episodes", 1) == 0
     assert command("resume", run, "--steps", 220, "--quiet") == 0
@@ -111,11 +113,11 @@ def test_an_id_that_is_registered_is_made_without_importing_the_module_before_it
 # From Python
 
 
-def test_python_takes_trust_or_the_environment_or_the_measure(cartpoles, tmp_path, mark):
+def test_in_python_passing_trust_or_the_environment_or_the_measure_is_enough(cartpoles, tmp_path, mark):
     run = changed_run(cartpoles / "iqn-0", tmp_path / "run", env=ENV, evaluation_risk=RISK)
     with pytest.raises(QuantailError, match="names the module marked"):
         q.load(run)
-    agent = q.load(run, risk="neutral")  # it can act, and needs no environment to do so
+    agent = q.load(run, risk="neutral")  # acting needs no environment
     with pytest.raises(QuantailError, match="names the module marked"):
         q.evaluate(agent, episodes=1)
     with pytest.raises(QuantailError, match="names the module marked"):
@@ -132,12 +134,10 @@ def test_python_takes_trust_or_the_environment_or_the_measure(cartpoles, tmp_pat
     draw_overview(run, tmp_path / "run.png", trust=["marked"])
     write_report([run], trust=["marked"])
     q.resume(run, steps=220, env=ENV)
-    assert Shelf([run], ["marked"]).agent(0, None).env == ENV
+    assert RunRegistry([run], ["marked"]).agent(0, None).env == ENV
 
 
-def test_a_module_that_the_program_has_imported_lends_its_ids_but_not_its_functions(
-    cartpoles, tmp_path, mark
-):
+def test_an_already_imported_module_provides_its_ids_but_not_its_functions(cartpoles, tmp_path, mark):
     with_env = changed_run(cartpoles / "iqn-0", tmp_path / "a", env=ENV)
     with_risk = changed_run(cartpoles / "iqn-0", tmp_path / "b", evaluation_risk=RISK)
     __import__("marked")
@@ -146,9 +146,7 @@ def test_a_module_that_the_program_has_imported_lends_its_ids_but_not_its_functi
         q.load(with_risk)
 
 
-def test_a_run_that_is_trained_here_asks_for_nothing_and_says_what_the_next_commands_need(
-    tmp_path, mark, capsys
-):
+def test_training_needs_no_trust_and_suggests_it_for_the_next_commands(tmp_path, mark, capsys):
     settings = QUICK["CartPole-v1"] | {"steps": 80, "evaluation_risk": RISK}
     assert command("train", ENV, "--out", tmp_path / "run", *flags(settings)) == 0
     said = capsys.readouterr().err
@@ -160,7 +158,7 @@ def test_a_run_that_is_trained_here_asks_for_nothing_and_says_what_the_next_comm
 
 
 @pytest.mark.parametrize("name", RISKS)
-def test_a_preset_file_imports_nothing_that_it_names(name, tmp_path, mark, capsys):
+def test_a_preset_file_imports_no_module_that_it_names(name, tmp_path, mark, capsys):
     preset = tmp_path / "own.toml"
     preset.write_text(f'{name} = "{RISK}"\n')
     out = tmp_path / "run"
@@ -198,7 +196,7 @@ STUDIES = {
 
 
 @pytest.mark.parametrize("text", STUDIES.values(), ids=STUDIES)
-def test_a_study_imports_nothing_that_its_file_or_its_folder_names(text, tmp_path, mark, capsys):
+def test_a_study_imports_no_module_that_its_file_or_folder_names(text, tmp_path, mark, capsys):
     file, out = study_file(tmp_path, text), tmp_path / "out"
     refused(["study", "grid", file, "--out", out], capsys, mark)
     assert not out.exists()
@@ -215,7 +213,7 @@ def test_a_study_imports_nothing_that_its_file_or_its_folder_names(text, tmp_pat
     assert f"study resume {out} --trust marked" in capsys.readouterr().out.replace("\n", "")
 
 
-def test_a_study_cannot_trust_for_its_user(tmp_path, mark, capsys):
+def test_a_study_file_cannot_grant_trust_to_itself(tmp_path, mark, capsys):
     out = tmp_path / "out"
     StudyFolder(out, ["marked"]).open(
         read_study(study_file(tmp_path, STUDIES["axis"]), trust=["marked"])
@@ -226,7 +224,7 @@ def test_a_study_cannot_trust_for_its_user(tmp_path, mark, capsys):
     refused(["study", "status", out], capsys, mark)
 
 
-def test_flags_of_a_study_name_modules_for_its_user(tmp_path, mark):
+def test_modules_named_in_options_of_a_study_are_trusted(tmp_path, mark):
     text = 'games = ["CartPole-v1"]\n---\n[grid]\nrisk = ["neutral"]'
     file, out = study_file(tmp_path, text), tmp_path / "out"
     words = ["--steps", 60, "--measures", RISK, "--set", f"target_risk={RISK}", "--quiet"]
@@ -234,7 +232,7 @@ def test_flags_of_a_study_name_modules_for_its_user(tmp_path, mark):
     assert (out / "figures/distortions.png").exists()  # which calls the measure
 
 
-def test_runs_of_a_study_in_processes_of_their_own_are_given_its_trust(tmp_path, mark, capsys):
+def test_the_processes_of_a_study_inherit_its_trust(tmp_path, mark, capsys):
     text = f'games = ["{ENV}"]\n---\nbehaviour_risk = "{RISK}"\n[grid]\nkappa = [1.0]'
     file, out = study_file(tmp_path, text), tmp_path / "out"
     words = ["--out", out, "--steps", 100, "--quiet", "--trust", "marked"]
@@ -247,7 +245,7 @@ def test_runs_of_a_study_in_processes_of_their_own_are_given_its_trust(tmp_path,
     refused(["study", "resume", out], capsys, mark)
 
 
-def test_a_study_made_in_python_is_its_users_own(tmp_path, mark):
+def test_a_study_made_in_python_is_trusted(tmp_path, mark):
     file = study_file(tmp_path, STUDIES["games"])
     written = read_study(file, trust=["marked"]).to_dict()
     study = type(read_study("samples")).from_dict(written)
@@ -257,13 +255,13 @@ def test_a_study_made_in_python_is_its_users_own(tmp_path, mark):
     assert draw_study(tmp_path / "out", ["marked"])
 
 
-# The flag itself
+# The option itself
 
 
 @pytest.mark.parametrize(
     "name", ["train", "resume", "eval", "report", "video", "watch", "calibrate", "risk-profile"]
 )
-def test_help_tells_what_trust_is(name, capsys):
+def test_help_explains_trust(name, capsys):
     with pytest.raises(SystemExit):
         command(name, "--help")
     said = " ".join(capsys.readouterr().out.split())

@@ -7,12 +7,12 @@ from quantail.envs import default_preset, kind_of, make, specs_of
 from quantail.envs.adapt import Adapter, observation_spec
 from quantail.envs.make import require_fresh
 from quantail.errors import QuantailError
-from quantail.observations import ActionSpec
 from quantail.recipes import compose
+from quantail.spaces import ActionSpec
 
 
 class Counting(gym.Env):
-    """Shows the step; ends as it is told."""
+    """Observes the number of the step, and ends as specified."""
 
     def __init__(self, space=None, actions=None, ends=("terminated", 5), reward=1.0):
         self.observation_space = space or spaces.Box(-np.inf, np.inf, (2,), np.float64)
@@ -48,7 +48,7 @@ def test_stacks_hold_the_newest_observations_and_zeros_before_the_first():
     assert again[:, 0].tolist() == [0, 0, 0]
 
 
-def test_an_observation_once_given_does_not_change_later():
+def test_returned_observations_do_not_change_later():
     env = Adapter(Counting(), 2, "counting")
     env.reset(seed=0)
     kept = env.step(0)[0]
@@ -56,7 +56,7 @@ def test_an_observation_once_given_does_not_change_later():
     assert kept[:, 0].tolist() == [0, 1]
 
 
-def test_actions_are_the_environments_own():
+def test_actions_are_passed_to_the_environment_unchanged():
     inner = Counting()
     env = Adapter(inner, 1, "counting")
     env.reset(seed=0)
@@ -67,7 +67,7 @@ def test_actions_are_the_environments_own():
     assert env.action_space == inner.action_space
 
 
-def test_an_environment_that_reuses_its_array_cannot_change_what_it_gave():
+def test_an_environment_that_reuses_its_array_does_not_change_earlier_observations():
     class Reusing(Counting):
         buffer = np.zeros(2, np.float32)
 
@@ -82,7 +82,7 @@ def test_an_environment_that_reuses_its_array_cannot_change_what_it_gave():
     assert kept.tolist() == [1, 1]
 
 
-def test_whatever_an_environment_raises_is_told_with_its_name_and_line():
+def test_errors_of_an_environment_are_reported_with_its_name_and_line():
     class Broken(Counting):
         def step(self, action):
             raise BrokenPipeError("the simulator died")
@@ -95,7 +95,7 @@ def test_whatever_an_environment_raises_is_told_with_its_name_and_line():
         env.step(4)
 
 
-def test_bytes_know_their_highest_value():
+def test_uint8_observations_are_scaled_by_their_highest_value():
     assert observation_spec(spaces.Box(0, 255, (4,), np.uint8), 1, "x").scale == 1 / 255
     assert observation_spec(spaces.Box(0, 1, (4,), np.uint8), 1, "x").scale == 1
     assert observation_spec(spaces.MultiBinary(4), 1, "x").scale == 1
@@ -111,14 +111,14 @@ def test_a_registered_environment_needs_no_render_mode_and_its_limit_can_be_rais
         assert [env.step(4)[3] for _ in range(expected)] == [False] * (expected - 1) + [True]
 
 
-def test_a_function_that_hands_out_one_environment_twice_is_refused():
+def test_a_function_that_returns_the_same_environment_twice_is_refused():
     shared = Counting()
     with pytest.raises(QuantailError, match="must make a new environment at each call"):
         require_fresh(lambda: shared)
     require_fresh(Counting)
 
 
-def test_terminated_and_truncated_stay_apart():
+def test_terminated_and_truncated_are_distinguished():
     for how, expected in (("terminated", (True, False)), ("truncated", (False, True))):
         env = Adapter(Counting(ends=(how, 1)), 1, "counting")
         env.reset(seed=0)
@@ -127,13 +127,13 @@ def test_terminated_and_truncated_stay_apart():
         assert observation.tolist() == [1, 1]
 
 
-def test_a_step_limit_of_ours_truncates():
+def test_max_episode_steps_truncates():
     env = make(Counting, compose("small", {"max_episode_steps": 3}))
     env.reset(seed=0)
     assert [env.step(0)[2:4] for _ in range(3)] == [(False, False), (False, False), (False, True)]
 
 
-def test_discrete_observations_become_one_hot_from_their_own_start():
+def test_discrete_observations_become_one_hot_vectors_that_count_from_their_start():
     env = Adapter(Counting(spaces.Discrete(6, start=10)), 1, "counting")
     assert env.reset(seed=0)[0].tolist() == [1, 0, 0, 0, 0, 0]
     assert env.step(0)[0].tolist() == [0, 1, 0, 0, 0, 0]
@@ -170,20 +170,20 @@ def test_the_layout_of_an_observation_follows_its_space(space, layout, dtype):
     ],
     ids=str,
 )
-def test_observations_that_cannot_be_used_are_refused_with_a_way_out(space):
+def test_unsupported_observations_are_refused_with_a_suggestion(space):
     with pytest.raises(QuantailError, match="FlattenObservation"):
         observation_spec(space, 1, "X-v0")
 
 
 @pytest.mark.parametrize("value", [np.nan, np.inf, -1e39])
-def test_what_is_not_finite_is_refused_by_name(value):
+def test_rewards_that_are_not_finite_are_refused(value):
     env = Adapter(Counting(reward=value), 1, "X-v0")
     env.reset(seed=0)
     with pytest.raises(QuantailError, match="X-v0 gave a reward of"):
         env.step(0)
 
 
-def test_continuous_actions_are_refused_with_a_way_out():
+def test_continuous_actions_are_refused():
     with pytest.raises(QuantailError, match="Box actions"):
         make("Pendulum-v1", compose("small", {}))
 
@@ -198,7 +198,7 @@ def test_continuous_actions_are_refused_with_a_way_out():
         ("gymnasium.envs.classic_control:CartPole-v1", "other", "small"),
     ],
 )
-def test_the_preset_follows_from_the_environment(env, kind, preset):
+def test_the_default_preset_depends_on_the_environment(env, kind, preset):
     assert kind_of(env) == kind
     assert default_preset(env) == preset
 
@@ -212,17 +212,17 @@ def test_the_preset_follows_from_the_environment(env, kind, preset):
         ("", "unknown environment"),
     ],
 )
-def test_an_unknown_environment_is_refused_with_the_nearest_name(env, says):
+def test_an_unknown_environment_is_refused_with_the_most_similar_name(env, says):
     with pytest.raises(QuantailError, match=says):
         kind_of(env)
 
 
-def test_settings_for_ale_games_are_refused_elsewhere_not_ignored():
+def test_settings_for_ale_games_are_refused_for_other_environments():
     with pytest.raises(QuantailError, match="no_ops 5 is for ALE games only"):
         make("CartPole-v1", compose("small", {"no_ops": 5}))
 
 
-def test_a_factory_that_does_not_make_an_environment_is_refused():
+def test_a_function_that_does_not_make_an_environment_is_refused():
     with pytest.raises(QuantailError, match="not a Gymnasium environment"):
         make(lambda: 3, compose("small", {}))
     with pytest.raises(QuantailError, match="cannot be made"):
@@ -230,7 +230,7 @@ def test_a_factory_that_does_not_make_an_environment_is_refused():
 
 
 @pytest.mark.parametrize(("value", "refused"), [(255, False), (256, True), (-1, True), (0.5, True)])
-def test_values_that_do_not_fit_in_bytes_are_refused_and_not_wrapped(value, refused):
+def test_values_that_do_not_fit_in_uint8_are_refused_and_not_wrapped(value, refused):
     class Careless(gym.Env):
         observation_space = gym.spaces.Box(0, 255, (84, 84), np.uint8)
         action_space = gym.spaces.Discrete(2)
@@ -246,21 +246,21 @@ def test_values_that_do_not_fit_in_bytes_are_refused_and_not_wrapped(value, refu
         env.reset(seed=0)
 
 
-def test_an_attribute_called_game_does_not_make_an_environment_one_of_minatar_s():
+def test_an_environment_with_an_attribute_game_is_not_taken_for_minatar():
     class Playing(Counting):
         game = "chess"
 
         def step(self, action):
-            self.drawn = self.np_random.random()
+            self.sample = self.np_random.random()
             return super().step(action)
 
     env = Adapter(Playing(), 1, "playing")
     env.reset(seed=0)
-    drawn = []
-    for luck in (1, 1, 2):
-        env.reseed(luck)
-        assert not env.chance_drawn()
+    samples = []
+    for seed in (1, 1, 2):
+        env.reseed(seed)
+        assert not env.used_randomness()
         env.step(4)
-        assert env.chance_drawn()
-        drawn.append(env.unwrapped.drawn)
-    assert drawn[0] == drawn[1] != drawn[2]
+        assert env.used_randomness()
+        samples.append(env.unwrapped.sample)
+    assert samples[0] == samples[1] != samples[2]

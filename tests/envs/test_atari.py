@@ -23,8 +23,8 @@ def shrink(screen):
 
 
 @pytest.mark.parametrize("game", ["breakout", "space_invaders"])
-def test_frames_and_scores_are_those_of_the_bare_emulator_played_by_hand(game):
-    """Four frames an action, the maximum of the last two, raw score, no sticky actions."""
+def test_frames_and_rewards_match_the_raw_emulator(game):
+    """Four frames per action, the maximum of the last two, unclipped rewards, no sticky actions."""
     env, ale = AtariGame(game, no_ops=0), raw(game)
     frame, info = env.reset(seed=0)
     np.testing.assert_array_equal(frame, shrink(ale.getScreenGrayscale()))
@@ -44,7 +44,7 @@ def test_frames_and_scores_are_those_of_the_bare_emulator_played_by_hand(game):
         np.testing.assert_array_equal(frame, shrink(np.maximum(*screens[-2:])))
 
 
-def test_a_lost_life_is_told_and_the_game_goes_on():
+def test_a_lost_life_is_reported_and_the_episode_continues():
     env = AtariGame("breakout", no_ops=0)
     env.reset(seed=0)
     lost, steps = 0, 0
@@ -59,18 +59,18 @@ def test_a_lost_life_is_told_and_the_game_goes_on():
 
 
 @pytest.mark.parametrize("game", ["breakout", "qbert", "assault", "freeway", "hero"])
-def test_a_game_is_a_function_of_its_seed_and_its_actions(game):
+def test_an_episode_is_a_function_of_its_seed_and_its_actions(game):
     used, rng = AtariGame(game, sticky=0.25), np.random.default_rng(0)
     actions = rng.integers(used.action_space.n, size=80)
 
     def play(env, seed):
-        trail = [env.reset(seed=seed)[0].tobytes()]
+        rollout = [env.reset(seed=seed)[0].tobytes()]
         for action in actions:
             frame, reward, over, _, _ = env.step(int(action))
-            trail.append((frame.tobytes(), reward))
+            rollout.append((frame.tobytes(), reward))
             if over:
                 break
-        return trail
+        return rollout
 
     first = play(AtariGame(game, sticky=0.25), 7)
     play(used, 8)
@@ -78,7 +78,7 @@ def test_a_game_is_a_function_of_its_seed_and_its_actions(game):
     assert any(play(used, seed) != first for seed in range(9, 13))
 
 
-def test_a_sticky_action_does_not_reach_over_a_reset():
+def test_a_sticky_action_does_not_carry_over_a_reset():
     used = AtariGame("breakout", no_ops=0, sticky=0.5)
     right = [str(action) for action in used.action_set].index("Action.RIGHT")
     for seed in range(6):
@@ -92,7 +92,7 @@ def test_a_sticky_action_does_not_reach_over_a_reset():
             np.testing.assert_array_equal(used.step(0)[0], fresh.step(0)[0])
 
 
-def test_no_ops_are_drawn_from_zero_to_the_limit_by_the_seed():
+def test_the_seed_samples_the_number_of_no_ops_from_zero_to_the_limit():
     env = AtariGame("breakout", no_ops=30)
     frames = set()
     for seed in range(200):
@@ -102,7 +102,7 @@ def test_no_ops_are_drawn_from_zero_to_the_limit_by_the_seed():
     assert {frame - start for frame in frames} == set(range(31))
 
 
-def test_sticky_actions_repeat_the_last_one_as_often_as_told():
+def test_sticky_actions_repeat_the_previous_action_with_the_given_probability():
     env = AtariGame("breakout", no_ops=0, sticky=0.25)
     env.reset(seed=0)
     kept = 0
@@ -111,7 +111,8 @@ def test_sticky_actions_repeat_the_last_one_as_often_as_told():
         kept += env._last_action != env.action_set[frame % 2]
         if env.ale.game_over():
             env.ale.reset_game()
-    # A chain: the action differs from the one asked where the last was kept and differed from it.
+    # A Markov chain: the action differs from the requested one if the previous one was repeated and
+    # differed from it.
     assert 0.15 < kept / 4000 < 0.25
 
 
@@ -129,7 +130,7 @@ def test_every_id_of_a_game_gets_the_same_preprocessing(name):
 
 
 def area_by_repetition(screen, side):
-    """Every pixel repeated until both sizes divide the number of copies, then plain means of blocks."""
+    """Repeat every pixel until both sizes divide the number of copies, then take the means of blocks."""
     rows = screen.astype(np.float64).repeat(side, axis=0).reshape(side, len(screen), -1).mean(axis=1)
     return rows.repeat(side, axis=1).reshape(side, side, screen.shape[1]).mean(axis=2)
 
@@ -146,7 +147,7 @@ def test_resize_area_is_the_mean_of_the_area_that_a_pixel_covers(game):
         assert np.abs(frame - exact).max() <= 0.5 + 1e-3
 
 
-def test_an_area_average_keeps_a_plain_screen_and_the_mean_of_any():
+def test_an_area_average_preserves_a_constant_screen_and_the_mean_of_any_screen():
     plain = np.full((210, 160), 200, np.uint8)
     assert (area_average(plain, 84) == 200).all()
     noise = np.random.default_rng(0).integers(256, size=(210, 160), dtype=np.uint8)

@@ -19,7 +19,7 @@ def play(env, seed, steps=60):
 
 @pytest.mark.parametrize("game", ["Asterix", "Breakout", "Freeway", "Seaquest", "SpaceInvaders"])
 def test_an_episode_is_a_function_of_its_seed_and_its_actions(game):
-    """MinAtar's sticky actions remember the last action of the episode before: ours must not."""
+    """MinAtar's sticky actions remember the last action of the previous episode; ours must not."""
     fresh = make(f"MinAtar/{game}-v1", compose("minatar", {}))
     used = make(f"MinAtar/{game}-v1", compose("minatar", {}))
     for seed in range(30):
@@ -31,7 +31,7 @@ def test_an_episode_is_a_function_of_its_seed_and_its_actions(game):
         fresh = make(f"MinAtar/{game}-v1", compose("minatar", {}))
 
 
-def test_observations_are_minatars_own_and_different_seeds_differ():
+def test_observations_are_those_of_minatar_and_depend_on_the_seed():
     env = make("MinAtar/Seaquest-v1", compose("minatar", {}))
     spec, actions = specs_of(env)
     assert (spec.shape, spec.dtype, spec.layout, actions.count) == ((10, 10, 10), "bool", "hwc", 6)

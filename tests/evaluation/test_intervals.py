@@ -9,7 +9,7 @@ pytest.importorskip("rliable")
 SCORES = np.random.default_rng(0).normal(1.0, 0.5, size=(5, 12))  # [seeds, games]
 
 
-def test_an_interval_holds_its_aggregate_and_is_the_same_each_time():
+def test_an_interval_contains_its_aggregate_and_is_reproducible():
     first, again = aggregate_intervals(SCORES), aggregate_intervals(SCORES)
     assert first == again
     for name, aggregate in AGGREGATES.items():
@@ -17,7 +17,7 @@ def test_an_interval_holds_its_aggregate_and_is_the_same_each_time():
         assert low < aggregate(SCORES) < high, name
 
 
-def test_numpy_draws_on_as_if_no_interval_had_been_taken():
+def test_computing_an_interval_leaves_numpys_global_generator_unchanged():
     np.random.seed(3)
     expected = np.random.random()
     np.random.seed(3)
@@ -26,13 +26,13 @@ def test_numpy_draws_on_as_if_no_interval_had_been_taken():
 
 
 def test_seeds_are_resampled_within_a_game_and_games_are_not():
-    # Games differ much and seeds not at all: resampling games would give a wide interval.
-    apart = np.tile(np.arange(12.0), (4, 1))
-    low, high = aggregate_intervals(apart)["mean"]
+    # Games differ and seeds do not: resampling games would give a wide interval.
+    scores = np.tile(np.arange(12.0), (4, 1))
+    low, high = aggregate_intervals(scores)["mean"]
     assert low == high == 5.5
 
 
-def test_the_interval_of_a_mean_is_about_that_of_a_normal_law():
+def test_the_interval_of_a_mean_is_close_to_that_of_a_normal_distribution():
     many = np.random.default_rng(1).normal(3.0, 2.0, size=(200, 3))
     low, high = mean_intervals(many)
     half = 1.96 * many.std(axis=0, ddof=1) / np.sqrt(200)
@@ -40,19 +40,19 @@ def test_the_interval_of_a_mean_is_about_that_of_a_normal_law():
     assert high == pytest.approx(many.mean(axis=0) + half, abs=0.06)
 
 
-def test_one_seed_has_no_interval_and_is_told_so():
+def test_one_seed_has_no_interval_and_raises_an_error():
     with pytest.raises(QuantailError, match="two or more"):
         aggregate_intervals(SCORES[:1])
 
 
-def test_a_profile_is_the_share_of_runs_above_each_level():
+def test_a_performance_profile_is_the_share_of_runs_above_each_threshold():
     taus = np.array([0.0, 0.9, 1.5])
     profiles = performance_profiles({"many": SCORES, "one": SCORES[:1]}, taus)
     for name, matrix in (("many", SCORES), ("one", SCORES[:1])):
         assert profiles[name][0] == pytest.approx([(matrix > tau).mean() for tau in taus])
     same = {"one": np.array([[0.5, 1.0]]), "two": np.array([[0.5, 1.0]] * 2)}
     for share, _ in performance_profiles(same, np.array([0.5, 1.0])).values():
-        assert share == pytest.approx([0.5, 0.0])  # a score at the level is not above it
+        assert share == pytest.approx([0.5, 0.0])  # a score at the threshold is not above it
     low, high = profiles["many"][1]
     assert (low <= profiles["many"][0]).all()
     assert (profiles["many"][0] <= high).all()

@@ -18,7 +18,7 @@ PAPER = compose("atari-paper", {})
 HASHES = {"no-op": "b5c6fe5cd5", "sticky": "246bf21080", "human-starts": "346f8715e7"}
 
 
-def test_the_standards_are_what_their_papers_say():
+def test_the_standard_protocols_match_their_papers():
     no_op, sticky, human = (PROTOCOLS[name] for name in ("no-op", "sticky", "human-starts"))
     assert (no_op.no_ops, no_op.sticky, no_op.epsilon, no_op.frames) == (30, 0.0, 0.001, 500_000)
     assert (sticky.no_ops, sticky.sticky) == (0, 0.25)
@@ -28,11 +28,11 @@ def test_the_standards_are_what_their_papers_say():
 
 
 def test_the_hashes_are_frozen():
-    # A change here makes every result that was kept before incomparable: raise the version instead.
+    # A change here makes every saved result incomparable: raise the version instead.
     assert {name: one.hash for name, one in PROTOCOLS.items()} == HASHES
 
 
-def test_the_paper_s_training_is_evaluated_under_no_op_each_million_frames_for_half_of_one():
+def test_the_papers_preset_evaluates_500k_frames_under_no_op_every_million_frames():
     own = own_protocol(PAPER)
     assert own.name == "no-op"
     assert own.hash == PROTOCOLS["no-op"].hash
@@ -45,7 +45,7 @@ def test_the_paper_s_training_is_evaluated_under_no_op_each_million_frames_for_h
     [{"no_ops": 1}, {"sticky": 0.1}, {"action_repeat": 2}, {"epsilon": 0.05}, {"max_frames": 18_000},
      {"starts": "a recording"}, {"version": 2}],
 )  # fmt: skip
-def test_another_condition_is_another_hash(change):
+def test_another_condition_changes_the_hash(change):
     assert replace(PROTOCOLS["no-op"], **change).hash != PROTOCOLS["no-op"].hash
 
 
@@ -53,11 +53,11 @@ def test_another_condition_is_another_hash(change):
     "change",
     [{"name": "mine"}, {"frames": 0}, {"episodes": 7}, {"sticky": 0}, {"epsilon": np.float64(0.001)}],
 )
-def test_another_name_or_budget_or_kind_of_number_is_the_same_hash(change):
+def test_another_name_or_budget_or_number_type_keeps_the_hash(change):
     assert replace(PROTOCOLS["no-op"], **change).hash == PROTOCOLS["no-op"].hash
 
 
-def test_every_game_has_a_recording_of_its_own_and_the_same_hash():
+def test_recordings_of_different_games_have_the_same_hash():
     human = PROTOCOLS["human-starts"]
     one, other = (replace(human, starts=f"recording {name} by a person") for name in "ab")
     assert one.hash == other.hash == human.hash
@@ -69,7 +69,7 @@ def test_every_game_has_a_recording_of_its_own_and_the_same_hash():
     [("epsilon", 7), ("epsilon", "0.1"), ("sticky", float("nan")), ("episodes", 0), ("episodes", 2.5),
      ("no_ops", -1), ("action_repeat", 0), ("frames", "many"), ("max_frames", True)],
 )  # fmt: skip
-def test_a_protocol_that_cannot_be_is_refused_by_the_name_of_the_field(field, value):
+def test_an_invalid_protocol_is_refused_with_the_name_of_the_field(field, value):
     with pytest.raises(QuantailError, match=f"^{field} takes a"):
         Protocol("mine", **{field: value})
 
@@ -86,13 +86,13 @@ def test_human_starts_outside_ale_are_counted_in_episodes_under_the_run_s_own_co
     assert found.starts
 
 
-def test_a_changed_condition_stands_in_the_name_and_an_unchanged_one_does_not():
+def test_a_changed_condition_is_in_the_name_and_an_unchanged_one_is_not():
     changed = PROTOCOLS["no-op"].changed(epsilon=0.05)
     assert changed.name == "no-op with epsilon 0.05"
     assert PROTOCOLS["no-op"].changed(epsilon=0.001) == PROTOCOLS["no-op"]
 
 
-def test_a_protocol_survives_json():
+def test_a_protocol_survives_a_round_trip_through_json():
     one = PROTOCOLS["sticky"]
     assert Protocol.from_dict(one.to_dict()) == one
 
@@ -102,27 +102,27 @@ def test_a_protocol_survives_json():
     [
         (
             lambda content: content | {"epsilon": 0.05},
-            "does not have the hash that it names, 246bf21080",
+            "does not match its stored hash 246bf21080",
         ),
-        (lambda content: content | {"gravity": 1}, "a protocol has no gravity"),
-        (lambda content: [1], "takes a name and conditions"),
-        (lambda content: content | {"starts": 3}, "starts takes a text"),
+        (lambda content: content | {"gravity": 1}, "a protocol has no field gravity"),
+        (lambda content: [1], "needs a name and conditions"),
+        (lambda content: content | {"starts": 3}, "starts takes a string"),
         (lambda content: content | {"version": "1"}, "version takes a whole number"),
     ],
 )
-def test_a_protocol_that_was_changed_after_it_was_kept_is_refused(change, said):
+def test_a_protocol_that_was_changed_after_it_was_saved_is_refused(change, said):
     with pytest.raises(QuantailError, match=said):
         Protocol.from_dict(change(PROTOCOLS["sticky"].to_dict()))
 
 
-def test_a_description_tells_every_condition():
-    told = PROTOCOLS["no-op"].describe()
+def test_a_description_states_every_condition():
+    text = PROTOCOLS["no-op"].describe()
     for word in ("no-op v1", PROTOCOLS["no-op"].hash, "30 no-op", "0.001", "108,000", "500,000"):
-        assert word in told
+        assert word in text
     assert "sticky actions 0.25" in PROTOCOLS["sticky"].describe()
 
 
-def test_the_environment_is_as_the_protocol_has_it():
+def test_the_environment_follows_the_protocol():
     env = make("ALE/Breakout-v5", PROTOCOLS["sticky"].adapt(PAPER))
     assert (env.unwrapped.sticky, env.unwrapped.no_ops, env.unwrapped.action_repeat) == (0.25, 0, 4)
     env.close()
@@ -131,7 +131,7 @@ def test_the_environment_is_as_the_protocol_has_it():
     assert PROTOCOLS["no-op"].adapt(PAPER.with_changes({"action_repeat": 2})).action_repeat == 4
 
 
-def test_what_only_ale_games_have_is_refused_elsewhere():
+def test_protocols_for_ale_games_are_refused_elsewhere():
     small = compose("small", {})
     for name in ("no-op", "sticky"):
         with pytest.raises(QuantailError, match="ALE games"):

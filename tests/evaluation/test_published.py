@@ -23,7 +23,7 @@ def rows(name):
 
 
 @pytest.mark.parametrize("table", TABLES)
-def test_every_published_figure_names_a_source_with_its_protocol_and_origin(table):
+def test_every_published_value_names_a_source_with_its_protocol_and_origin(table):
     for row in rows(table):
         source = sources()[row["source"]]
         assert source.protocol in (
@@ -44,16 +44,16 @@ def test_every_source_is_used():
     assert used == set(sources())
 
 
-def test_the_paper_s_tables_follow_from_the_data_just_where_the_notes_say():
+def test_the_papers_tables_agree_with_the_data_exactly_where_the_notes_say():
     verdicts = {(row.agent, figure): row.agrees(figure) for row in table_1() for figure in row.printed}
-    follows = {key for key, agrees in verdicts.items() if agrees}
-    assert follows == {("dqn", "median"), ("dqn", "mean"), ("c51", "median"), ("c51", "mean")}
+    agreeing = {key for key, agrees in verdicts.items() if agrees}
+    assert agreeing == {("dqn", "median"), ("dqn", "mean"), ("c51", "median"), ("c51", "mean")}
     assert [row.agent for row in table_2() if row.agrees("median")] == ["prioritized-dqn"]
-    without = [row.agent for row in [*table_1(), *table_2()] if not row.follows]
+    without = [row.agent for row in [*table_1(), *table_2()] if not row.computed]
     assert without == ["prioritized-dqn", "iqn"]
 
 
-def test_the_paper_s_tables_are_as_printed():
+def test_the_papers_tables_are_as_printed():
     printed = {row.agent: tuple(row.printed.values()) for row in table_1()}
     assert printed["iqn"] == (218, 0.141, 1019)  # median, gap, mean
     assert printed["rainbow"] == (230, 0.144, 1189)
@@ -61,11 +61,11 @@ def test_the_paper_s_tables_are_as_printed():
     assert list(medians.values()) == [68, 128, 116, 125, 153, 162]
 
 
-def test_c51_s_scores_are_of_all_57_games():
+def test_c51_has_scores_for_all_57_games():
     assert published_scores("c51-no-op")["C51"].keys() == baselines().keys()
 
 
-def test_curves_rise_in_frames_and_have_bounds_around_them():
+def test_curves_increase_in_frames_and_lie_within_their_bounds():
     curves = published_curves("breakout")
     assert {"IQN", "QR-DQN", "DQN"} <= {curve.agent for curve in curves}
     for curve in curves:
@@ -93,13 +93,13 @@ def aggregate_of(source, agent, frames, measured):
     return found
 
 
-def test_published_aggregates_follow_from_the_scores_that_are_here():
+def test_published_aggregates_agree_with_the_shipped_scores():
     for agent in ("IQN", "C51", "Rainbow", "M-IQN"):
         scores = published_scores("rliable-ale")[agent]
         found = normalise({game: [score] for game, score in scores.items()}).aggregates()
-        told = aggregate_of("rliable-ale", agent, 200_000_000, "training")
+        published = aggregate_of("rliable-ale", agent, 200_000_000, "training")
         for figure in ("median", "human_gap", "mean", "mean_random_zero"):
-            assert told[figure] == pytest.approx(found[figure], abs=2e-3), (agent, figure)
+            assert published[figure] == pytest.approx(found[figure], abs=2e-3), (agent, figure)
 
 
 @pytest.mark.parametrize(
@@ -107,7 +107,7 @@ def test_published_aggregates_follow_from_the_scores_that_are_here():
     [("dopamine", "IQN", "training", 2), ("dopamine", "QR-DQN (Impala)", "training", 2),
      ("mmdrl", "QR-DQN", "evaluation", 0)],
 )  # fmt: skip
-def test_published_aggregates_follow_from_the_curves_that_are_here(source, agent, measured, missing):
+def test_published_aggregates_agree_with_the_shipped_curves(source, agent, measured, missing):
     scores = {}
     for game in baselines():
         for curve in published_curves(game):
@@ -115,13 +115,13 @@ def test_published_aggregates_follow_from_the_curves_that_are_here(source, agent
                 at = curve.scores[curve.frames == 10_000_000]
                 scores |= {game: [float(at[0])]} if len(at) else {}
     assert len(scores) == 57 - missing
-    told = aggregate_of(source, agent, 10_000_000, measured)
+    published = aggregate_of(source, agent, 10_000_000, measured)
     found = normalise(scores).aggregates()
     for figure in ("median", "human_gap", "mean"):
-        assert told[figure] == pytest.approx(found[figure], abs=2e-3), figure
+        assert published[figure] == pytest.approx(found[figure], abs=2e-3), figure
 
 
-def test_every_aggregate_tells_its_conditions():
+def test_every_aggregate_states_its_conditions():
     for one in published_aggregates():
         assert one.figures
         assert one.measured

@@ -6,32 +6,32 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 from quantail.errors import QuantailError
-from quantail.evaluation.risk_profile import risk_profile, value_at_risk, worst_mean
+from quantail.evaluation.risk_profile import conditional_value_at_risk, risk_profile, value_at_risk
 from quantail.risk import CVaR
 from tests.helpers.agents import agent
 from tests.helpers.runs import command
 
 
 @given(st.lists(st.floats(-100, 100), min_size=1, max_size=40), st.floats(0.01, 1.0))
-def test_the_worst_mean_is_the_integral_of_the_worst_quantiles(returns, level):
+def test_cvar_is_the_mean_of_the_quantiles_below_its_level(returns, level):
     values = np.sort(np.array(returns))
     taus = (np.arange(20_000) + 0.5) / 20_000 * level
     quantiles = values[np.minimum((taus * len(values)).astype(int), len(values) - 1)]
-    assert worst_mean(values, level) == pytest.approx(quantiles.mean(), abs=0.05)
-    assert worst_mean(values, 1.0) == pytest.approx(values.mean())
+    assert conditional_value_at_risk(values, level) == pytest.approx(quantiles.mean(), abs=0.05)
+    assert conditional_value_at_risk(values, 1.0) == pytest.approx(values.mean())
 
 
 @given(
     st.lists(st.integers(-50, 50), min_size=1, max_size=40), st.sampled_from([0.05, 0.1, 0.25, 0.5, 1.0])
 )
-def test_the_value_at_risk_is_the_least_return_with_that_share_at_or_below_it(returns, level):
+def test_var_is_the_least_return_with_that_share_of_episodes_at_or_below_it(returns, level):
     values = np.array(returns, float)
     found = float(value_at_risk(values, level))
     reached = [z for z in sorted(set(returns)) if (values <= z).mean() >= level - 1e-9]
     assert found == reached[0]
 
 
-def test_the_same_episodes_are_played_under_every_measure_and_valued_as_evaluations_are():
+def test_every_measure_plays_the_same_seeds_and_its_statistics_agree_with_the_evaluation():
     profile = risk_profile(agent(), ["neutral", "cvar:0.1"], episodes=20, level=0.25)
     assert [str(one.risk) for one in profile.played] == ["neutral", "cvar:0.1"]
     assert len({one.seed for one in profile.played}) == 1
@@ -43,7 +43,7 @@ def test_the_same_episodes_are_played_under_every_measure_and_valued_as_evaluati
             assert figure.low <= figure.value <= figure.high
 
 
-def test_the_interval_of_the_mean_is_about_that_of_a_normal_law():
+def test_the_interval_of_the_mean_is_close_to_that_of_a_normal_distribution():
     profile = risk_profile(agent(), ["neutral"], episodes=400)
     returns = profile.played[0].returns
     figure = profile.figures(profile.played[0])["mean"]
@@ -51,54 +51,55 @@ def test_the_interval_of_the_mean_is_about_that_of_a_normal_law():
     assert figure.high - figure.low == pytest.approx(2 * half, rel=0.15)
 
 
-def test_many_episodes_are_redrawn_in_parts_of_bounded_size(monkeypatch):
+def test_many_episodes_are_resampled_in_blocks_of_bounded_size(monkeypatch):
     profile = risk_profile(agent(), ["neutral"], episodes=40)
     whole = profile.figures(profile.played[0])["mean"]
-    monkeypatch.setattr("quantail.evaluation.risk_profile.AT_ONCE", 100)
+    monkeypatch.setattr("quantail.evaluation.risk_profile.BLOCK_SIZE", 100)
     parts = profile.figures(profile.played[0])["mean"]
     assert parts.value == whole.value
     assert parts.low == pytest.approx(whole.low, rel=0.03)
     assert parts.high == pytest.approx(whole.high, rel=0.03)
 
 
-def test_a_tail_of_few_episodes_is_told():
-    few = " ".join(risk_profile(agent(), ["neutral"], episodes=30, level=0.1).sheet().notes)
+def test_a_tail_of_few_episodes_gets_a_note():
+    few = " ".join(risk_profile(agent(), ["neutral"], episodes=30, level=0.1).table().notes)
     assert "the worst 0.1 of 30 episodes are 3" in few
-    enough = " ".join(risk_profile(agent(), ["neutral"], episodes=30, level=0.5).sheet().notes)
+    enough = " ".join(risk_profile(agent(), ["neutral"], episodes=30, level=0.5).table().notes)
     assert "the worst" not in enough
 
 
-def test_bad_questions_get_one_sentence():
+def test_invalid_arguments_are_refused_with_one_sentence():
     with pytest.raises(QuantailError, match="episodes takes a whole number of at least 2"):
         risk_profile(agent(), episodes=1)
-    with pytest.raises(QuantailError, match="agent takes what"):
+    with pytest.raises(QuantailError, match="agent takes an Agent"):
         risk_profile("runs/one")
     with pytest.raises(QuantailError, match="level takes a number above 0"):
         risk_profile(agent(), level=0)
-    with pytest.raises(QuantailError, match="one measure or more"):
+    with pytest.raises(QuantailError, match="one risk measure or more"):
         risk_profile(agent(), [])
     with pytest.raises(QuantailError, match="cvar"):
         risk_profile(agent(), ["cvar:7"])
 
 
-def test_the_command_tells_every_measure(cartpoles, capsys):
+def test_the_command_prints_every_measure(cartpoles, capsys):
     words = ("--risk", "neutral", "--risk", "wang:-0.75", "--episodes", 5, "--level", "0.2")
     assert command("risk-profile", cartpoles / "iqn-0", *words) == 0
     said = capsys.readouterr().out
     for word in ("wang:-0.75", "CVaR(0.2)", "VaR(0.2)", "5 whole episodes", "iqn, checkpoint"):
         assert word in said, word
     assert command("risk-profile", cartpoles / "iqn-0", *words, "--json") == 0
-    told = json.loads(capsys.readouterr().out)
-    assert told["schema"] == 1
-    assert told["checkpoint"] in (100, 200)
-    assert [one["risk"] for one in told["risks"]] == ["neutral", "wang:-0.75"]
-    assert told["risks"][0]["cvar"]["value"] == pytest.approx(min(told["risks"][0]["returns"]))
+    printed = json.loads(capsys.readouterr().out)
+    assert printed["schema"] == 1
+    assert printed["checkpoint"] in (100, 200)
+    assert [one["risk"] for one in printed["risks"]] == ["neutral", "wang:-0.75"]
+    first = printed["risks"][0]
+    assert first["cvar"]["value"] == pytest.approx(min(first["returns"]))
     assert command("risk-profile", cartpoles / "dqn-0", "--episodes", 2) == 0
-    assert "knows the mean alone" in capsys.readouterr().out
+    assert "learns only the mean" in capsys.readouterr().out
     assert command("risk-profile", cartpoles / "iqn-0", "--level", "2") == 2
 
 
-def test_worlds_are_listed_and_solved_on_the_screen(capsys):
+def test_the_worlds_command_lists_and_solves_worlds(capsys):
     assert command("worlds") == 0
     assert "Quantail/WindyCliff-v0" in capsys.readouterr().out
     assert command("worlds", "WindyCliff", "--risk", "neutral", "--risk", "cvar:0.1") == 0

@@ -16,8 +16,8 @@ from quantail.evaluation.scores import (
 
 rliable_metrics = pytest.importorskip("rliable.metrics")
 
-# What the paper's appendix table gives: median, human gap, mean with Video Pinball's random score as 0,
-# and as in the table.
+# Aggregates of the paper's appendix table: median, human gap, mean with Video Pinball's random score
+# as 0, and as in the table.
 FROM_THE_APPENDIX = {
     "dqn": (79.08, 0.3444, 227.7, 432.6),
     "prioritized-dueling-dqn": (172.1, 0.2169, 591.9, 1120),
@@ -44,19 +44,19 @@ def matrices(least_runs=1):
 
 
 @given(matrices())
-def test_aggregates_are_those_of_rliable(scores):
+def test_aggregates_agree_with_rliable(scores):
     assert median(scores) == pytest.approx(rliable_metrics.aggregate_median(scores))
     assert mean(scores) == pytest.approx(rliable_metrics.aggregate_mean(scores))
     assert interquartile_mean(scores) == pytest.approx(rliable_metrics.aggregate_iqm(scores))
     assert optimality_gap(scores) == pytest.approx(rliable_metrics.aggregate_optimality_gap(scores))
 
 
-def test_the_human_gap_is_clipped_at_both_ends_and_taken_of_the_mean_over_seeds():
+def test_the_human_gap_is_clipped_at_both_ends_and_uses_the_mean_over_seeds():
     scores = np.array([[-3.0, 0.25, 7.0, 0.0], [-3.0, 0.75, 9.0, 2.0]])  # [seeds, games]
     assert human_gap(scores) == pytest.approx((1 + 0.5 + 0 + 0) / 4)
 
 
-def test_random_play_is_0_and_a_person_is_1_in_every_game_and_for_both_kinds_of_start():
+def test_random_play_is_0_and_human_play_is_1_in_every_game_for_both_kinds_of_start():
     for human_starts in (False, True):
         known = baselines(human_starts)
         assert len(known) == 57
@@ -66,7 +66,7 @@ def test_random_play_is_0_and_a_person_is_1_in_every_game_and_for_both_kinds_of_
     assert baselines()["alien"] != baselines(True)["alien"]
 
 
-def test_video_pinball_alone_differs_between_the_conventions():
+def test_only_video_pinball_differs_between_the_conventions():
     found = normalise({"video_pinball": [100_000.0], "pong": [10.0]})
     games = list(found.games)
     pinball, pong = games.index("video_pinball"), games.index("pong")
@@ -82,7 +82,7 @@ def test_a_game_without_a_human_score_is_left_out_and_named():
     assert found.scores.shape == (2, 1)
 
 
-def test_nothing_to_normalise_is_an_empty_matrix():
+def test_without_known_games_the_matrix_is_empty():
     assert normalise({"carnival": [1.0]}).scores.shape == (0, 0)
 
 
@@ -98,7 +98,7 @@ Pinball, Wizard Of Wor, Yars’ Revenge, Zaxxon
 """
 
 
-def test_every_game_is_known_as_the_paper_spells_it():
+def test_every_game_is_recognised_as_the_paper_spells_it():
     spelled = [name.strip() for name in IN_THE_PAPER.replace("\n", " ").split(",")]
     assert [game_of(name) for name in spelled] == list(baselines())
 
@@ -124,13 +124,13 @@ def test_every_game_is_known_as_the_paper_spells_it():
         ("MinAtar/Breakout-v1", "minatar/breakout"),
     ],
 )
-def test_a_game_has_one_spelling_whatever_it_is_called(name, game):
+def test_every_name_of_a_game_has_one_canonical_spelling(name, game):
     assert game_of(name) == game
     assert game_of(game) == game
 
 
 def test_runs_stay_with_their_games():
-    raw = {"pong": [-20.7, 14.6, 14.6], "alien": [227.8, 227.8, 7127.7]}  # random play and a person's
+    raw = {"pong": [-20.7, 14.6, 14.6], "alien": [227.8, 227.8, 7127.7]}  # random and human scores
     assert normalise(raw).scores == pytest.approx(np.array([[0, 0], [1, 0], [1, 1]]))
 
 
@@ -141,12 +141,12 @@ def test_human_starts_have_their_own_baselines_and_count_video_pinball_from_zero
     assert found.as_in_table[0, 1] == pytest.approx(1.0)
     better = normalise({"video_pinball": [500_000.0]}, human_starts=True)
     assert better.scores[0, 0] == pytest.approx(500_000 / 15641.1)
-    assert better.as_in_table[0, 0] < 0  # a random player beats the person, so more is less
+    assert better.as_in_table[0, 0] < 0  # random play beats the human, so the sign is reversed
     assert better.aggregates()["median"] == better.scores[0, 0]
     assert better.aggregates()["mean"] == better.as_in_table[0, 0]
 
 
-def test_of_games_with_more_runs_the_first_count():
+def test_in_games_with_more_runs_only_the_first_count():
     found = normalise({"pong": [1.0, 2.0, 3.0], "alien": [500.0, 600.0]})
     assert found.runs == 2
     assert found.scores[:, 0] == pytest.approx([baselines()["pong"].normalise(v) for v in (1.0, 2.0)])

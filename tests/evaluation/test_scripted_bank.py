@@ -22,22 +22,22 @@ def recording(env):
 
 
 def score_of(env, actions):
-    """What the emulator counts for these actions."""
+    """Return the emulator's score for these actions."""
     player = make_player(env)
     player.reset(seed=0)
     return sum(player.unwrapped.ale.act(ale_py.Action(action)) for action in actions)
 
 
-def test_it_says_that_a_script_played(env, recording):
+def test_the_recording_states_that_a_script_played(env, recording):
     assert (recording.env, recording.by) == (env, "scripted player")
 
 
-def test_its_games_come_to_the_same_place_here(env, recording):
+def test_the_games_replay_to_the_same_frames(env, recording):
     assert all(len(game.marks) == -(-len(game.actions) // 60) > 0 for game in recording.games)
     recording.require_fit(env)
 
 
-def test_it_has_many_moments_to_start_from(recording):
+def test_the_recording_has_many_start_states(recording):
     assert len(set(draw_starts(recording, 100, seed=0))) == 100
 
 

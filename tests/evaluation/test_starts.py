@@ -16,8 +16,8 @@ from tests.helpers.agents import agent
 BREAKOUT = "ALE/Breakout-v5"
 
 
-def recorded(env, games=2, length=200, by="a test"):
-    """Games of random buttons, a few frames each."""
+def record(env, games=2, length=200, by="a test"):
+    """Record games of random actions that last a few frames each."""
     player = make_player(env)
     made = []
     for seed in range(games):
@@ -41,10 +41,10 @@ def recorded(env, games=2, length=200, by="a test"):
 
 @pytest.fixture(scope="module")
 def breakout():
-    return recorded(BREAKOUT)
+    return record(BREAKOUT)
 
 
-def test_a_recording_survives_its_file(tmp_path, breakout):
+def test_a_recording_survives_a_round_trip_through_its_file(tmp_path, breakout):
     breakout.write(tmp_path / "games.jsonl")
     again = read_recording(tmp_path / "games.jsonl")
     assert again == breakout
@@ -55,7 +55,7 @@ def test_a_recording_survives_its_file(tmp_path, breakout):
     assert header["hash"] == breakout.hash
 
 
-def test_starts_are_moments_of_the_games_drawn_without_repeats_by_their_seed(breakout):
+def test_starts_are_states_of_the_games_sampled_without_replacement_by_seed(breakout):
     starts = draw_starts(breakout, 100, seed=4)
     assert starts == draw_starts(breakout, 100, seed=4)
     assert starts != draw_starts(breakout, 100, seed=5)
@@ -73,34 +73,36 @@ def test_no_start_is_at_the_end_of_a_game_or_at_its_limit():
     assert {len(start.actions) for start in draw_starts(recording, 7, seed=0, limit=8)} == set(
         range(1, 8)
     )
-    with pytest.raises(QuantailError, match="19 moments"):
+    with pytest.raises(QuantailError, match="19 start states"):
         draw_starts(recording, 20, seed=0)
-    with pytest.raises(QuantailError, match="7 moments"):
+    with pytest.raises(QuantailError, match="7 start states"):
         draw_starts(recording, 8, seed=0, limit=8)
 
 
-def test_an_action_that_there_is_not_is_refused(breakout):
+def test_an_unknown_action_is_refused(breakout):
     game = breakout.games[0]
     other = Game(game.seed, (99, *game.actions[1:]), game.score, game.marks)
     changed = Recording(breakout.env, breakout.by, breakout.conditions, (other,))
-    with pytest.raises(QuantailError, match="game 1 of the recording does not come to the same place"):
+    with pytest.raises(
+        QuantailError, match="game 1 of the recording does not replay to the same frames"
+    ):
         changed.require_fit(BREAKOUT)
 
 
-def test_the_seed_of_a_recorded_game_is_that_of_the_start():
-    lanes = [make("CartPole-v1", compose("small", {})) for _ in range(2)]
-    seen = [lane.reset_to(seed, (0, 1)) for lane, seed in zip(lanes, (1, 2), strict=True)]
+def test_a_start_uses_the_seed_of_its_recorded_game():
+    adapters = [make("CartPole-v1", compose("small", {})) for _ in range(2)]
+    seen = [adapter.reset_to(seed, (0, 1)) for adapter, seed in zip(adapters, (1, 2), strict=True)]
     assert not np.array_equal(*seen)
 
 
-def test_the_stack_of_an_agent_begins_empty_at_a_start_outside_ale_too():
-    lane = make("CartPole-v1", compose("small", {"stack": 3}))
-    seen = lane.reset_to(1, (0, 1, 0, 1))
+def test_the_frame_stack_is_empty_at_a_start_outside_ale_too():
+    adapter = make("CartPole-v1", compose("small", {"stack": 3}))
+    seen = adapter.reset_to(1, (0, 1, 0, 1))
     assert not seen[:2].any()
     assert seen[2].any()
 
 
-def test_every_moment_is_as_likely_as_any_other():
+def test_every_start_state_is_equally_likely():
     short = Game(0, tuple(range(5)), 0.0, ())
     long = Game(1, tuple(range(17)), 0.0, ())
     recording = Recording("X", "a test", {}, (short, long))
@@ -112,53 +114,55 @@ def test_every_moment_is_as_likely_as_any_other():
     assert lengths[1:].min() > 60
 
 
-def test_more_starts_than_moments_are_refused(breakout):
-    with pytest.raises(QuantailError, match="moments to start from, and 1,000 are asked for"):
+def test_more_starts_than_states_are_refused(breakout):
+    with pytest.raises(QuantailError, match="start states, but 1,000 are requested"):
         draw_starts(breakout, 1000, seed=0)
 
 
-def test_an_agent_goes_on_from_where_the_person_was_whatever_its_own_action_repeat(breakout):
+def test_an_agent_continues_from_the_recorded_state_whatever_its_action_repeat(breakout):
     start = draw_starts(breakout, 1, seed=3)[0]
     player = make_player(BREAKOUT)
     player.reset(seed=start.seed)
     for action in start.actions:
         expected, *_ = player.step(action)
     for repeat in (1, 4):
-        lane = make(BREAKOUT, compose("atari-paper", {"action_repeat": repeat, "no_ops": 30}))
-        seen = lane.reset_to(start.seed, start.actions)
+        adapter = make(BREAKOUT, compose("atari-paper", {"action_repeat": repeat, "no_ops": 30}))
+        seen = adapter.reset_to(start.seed, start.actions)
         assert np.array_equal(seen[-1], expected)
-        assert not seen[:-1].any()  # what the person saw is not the agent's
+        assert not seen[:-1].any()  # earlier frames belong to the human and not to the agent
 
 
-def test_the_score_counts_from_the_start_alone():
+def test_the_score_counts_only_from_the_start_state():
     actions = tuple([0, 1] * 10)
     marks = played_marks("CartPole-v1", 7, actions)
     recording = Recording(
         "CartPole-v1", "a test", player_conditions("CartPole-v1"), (Game(7, actions, 20.0, marks),)
     )
     result = evaluate(agent(), protocol="human-starts", starts=recording, episodes=8)
-    assert result.returns.tolist() == result.lengths.tolist()  # a point a step, none for the person's
+    assert (
+        result.returns.tolist() == result.lengths.tolist()
+    )  # one point per step, none for the recorded steps
     for index, start in enumerate(draw_starts(recording, 8, seed=1)):
-        lane = make("CartPole-v1", agent().settings)
-        observation, score, over = lane.reset_to(start.seed, start.actions), 0.0, False
+        adapter = make("CartPole-v1", agent().settings)
+        observation, score, over = adapter.reset_to(start.seed, start.actions), 0.0, False
         while not over:
-            observation, reward, terminated, truncated, _ = lane.step(agent().act(observation))
+            observation, reward, terminated, truncated, _ = adapter.step(agent().act(observation))
             score, over = score + reward, terminated or truncated
         assert result.returns[index] == score
 
 
-def test_what_the_last_episode_saw_is_not_in_the_first_stack_of_the_next():
+def test_frames_of_the_last_episode_are_not_in_the_first_stack_of_the_next():
     for env, preset in (("CartPole-v1", "small"), (BREAKOUT, "atari-paper")):
-        lane = make(env, compose(preset, {"stack": 3}))
-        lane.reset(seed=0)
+        adapter = make(env, compose(preset, {"stack": 3}))
+        adapter.reset(seed=0)
         for _ in range(4):
-            lane.step(1)
-        seen = lane.reset_to(5, (0, 1))
+            adapter.step(1)
+        seen = adapter.reset_to(5, (0, 1))
         assert not seen[:-1].any()
         assert seen[-1].any()
 
 
-def test_the_limit_of_a_game_counts_what_the_person_played(breakout):
+def test_the_frame_limit_includes_the_recorded_part(breakout):
     mine = agent(BREAKOUT, "atari-paper", max_episode_steps=60, policy_samples=2, head_size=16)
     short = replace(PROTOCOLS["human-starts"], max_frames=240)
     result = evaluate(mine, protocol=short, starts=breakout, episodes=6, seed=2, epsilon=0.0)
@@ -174,7 +178,7 @@ def test_evaluation_checks_that_the_recording_fits(breakout):
         evaluate(mine, protocol="human-starts", starts=strange, episodes=2)
 
 
-def test_a_protocol_of_a_result_takes_its_own_recording_again_and_no_other(breakout):
+def test_the_protocol_of_a_result_accepts_its_own_recording_and_no_other(breakout):
     mine = agent(BREAKOUT, "atari-paper", policy_samples=2, head_size=16)
     other = replace(PROTOCOLS["human-starts"], max_frames=210, starts="recording x by a person")
     with pytest.raises(QuantailError, match="starts from recording x by a person, not from recording"):
@@ -191,7 +195,7 @@ def test_the_result_names_the_recording_it_started_from(breakout):
     assert result.protocol.no_ops == 0
 
 
-def test_no_ops_that_a_start_leaves_no_room_for_are_not_among_its_conditions(breakout):
+def test_no_op_frames_are_dropped_from_the_conditions_of_recorded_starts(breakout):
     mine = agent(BREAKOUT, "atari-paper", policy_samples=2, head_size=16)
     short = replace(PROTOCOLS["human-starts"], max_frames=210)
     result = evaluate(mine, protocol=replace(short, no_ops=30), starts=breakout, episodes=2)
@@ -199,11 +203,11 @@ def test_no_ops_that_a_start_leaves_no_room_for_are_not_among_its_conditions(bre
 
 
 def test_starts_of_another_game_are_refused_by_name(breakout):
-    with pytest.raises(QuantailError, match="are of ALE/Breakout-v5, and the agent plays ALE/Pong-v5"):
+    with pytest.raises(QuantailError, match="are from ALE/Breakout-v5, but the agent plays ALE/Pong-v5"):
         breakout.require_fit("ALE/Pong-v5")
 
 
-def test_a_changed_protocol_is_refused_by_what_changed(breakout):
+def test_a_changed_protocol_is_refused_with_the_change_named(breakout):
     sticky = Recording(breakout.env, breakout.by, breakout.conditions | {"sticky": 0.25}, breakout.games)
     with pytest.raises(QuantailError, match=r"another protocol: sticky 0.25 \(here 0.0\)"):
         sticky.require_fit(BREAKOUT)
@@ -213,7 +217,9 @@ def test_a_game_that_plays_differently_here_is_refused(breakout):
     game = breakout.games[1]
     other = Game(game.seed, game.actions, game.score, (game.marks[0] ^ 1, *game.marks[1:]))
     changed = Recording(breakout.env, breakout.by, breakout.conditions, (breakout.games[0], other))
-    with pytest.raises(QuantailError, match="game 2 of the recording does not come to the same place"):
+    with pytest.raises(
+        QuantailError, match="game 2 of the recording does not replay to the same frames"
+    ):
         changed.require_fit(BREAKOUT)
 
 
@@ -222,7 +228,7 @@ def test_a_game_that_plays_differently_here_is_refused(breakout):
     [
         (lambda text: text.replace('"seed":1', '"seed":9'), "checksum differs"),
         (lambda text: "\n".join(text.splitlines()[:-1]) + "\n", "checksum differs"),
-        (lambda text: text.replace('"sticky": 0.0', '"sticky": 0.5'), "does not have the hash"),
+        (lambda text: text.replace('"sticky": 0.0', '"sticky": 0.5'), "does not match its stored hash"),
         (lambda text: text.replace('"by": "a test"', '"by": "a person"'), "checksum differs"),
         (lambda text: text.replace('"checksum"', '"sum"'), "is not a recording"),
         (lambda text: text.replace('"protocol": {', '"protocol": "x", "y": {'), "is not a recording"),
@@ -235,7 +241,7 @@ def test_a_game_that_plays_differently_here_is_refused(breakout):
         (lambda text: text.replace('"schema": 1', '"schema": 99'), "schema 99 is newer"),
     ],
 )
-def test_a_damaged_or_strange_file_is_refused(tmp_path, breakout, change, said):
+def test_a_damaged_or_foreign_file_is_refused(tmp_path, breakout, change, said):
     path = tmp_path / "games.jsonl"
     breakout.write(path)
     path.write_text(change(path.read_text()))

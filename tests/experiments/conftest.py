@@ -1,4 +1,4 @@
-"""One small study, run once without any trouble: what all others are compared with."""
+"""One small study, run once without interruption, as a reference for the other tests."""
 
 from pathlib import Path
 
@@ -12,7 +12,7 @@ USER_MODULES = Path(__file__).parent.parent / "user_modules"
 
 @pytest.fixture(scope="session")
 def tiny(tmp_path_factory):
-    """The file of a study of two runs."""
+    """Return the file of a study of two runs."""
     text = """
         games = ["CartPole-v1"]
         ---
@@ -24,7 +24,7 @@ def tiny(tmp_path_factory):
 
 @pytest.fixture(scope="session")
 def unbroken(tiny, tmp_path_factory):
-    """The same study, run to its end by the local engine."""
+    """Return the folder of the same study, run to its end by the local engine."""
     out = tmp_path_factory.mktemp("studies") / "unbroken"
     outcome = run_study(read_study(tiny), out)
     assert (outcome.done, outcome.total, outcome.failed) == (2, 2, {})
@@ -33,6 +33,6 @@ def unbroken(tiny, tmp_path_factory):
 
 @pytest.fixture
 def own_modules(monkeypatch):
-    """Let this process and the runs in others import the modules in `tests/user_modules`."""
+    """Let this process and its subprocesses import the modules in `tests/user_modules`."""
     monkeypatch.syspath_prepend(USER_MODULES)
     monkeypatch.setenv("PYTHONPATH", str(USER_MODULES))

@@ -15,8 +15,11 @@ GAMES = 'games = ["CartPole-v1"]\n'
         (GAMES + "---\n[grid]\nkapa = [1.0]", "unknown setting 'kapa'. Did you mean 'kappa'?"),
         (GAMES + "---\n[grid]\nkappa = 1.0", "axis kappa takes a list of values or a table"),
         (GAMES + "---\n[grid]\nkappa = [1.0, 1.0]", "axis kappa has 1 twice"),
-        (GAMES + "---\n[grid]\nseed = [1, 2]", "seed is no axis: the study's own seeds sets it"),
-        (GAMES + "---\n[grid]\nengine = ['ray']", "engine is no axis"),
+        (
+            GAMES + "---\n[grid]\nseed = [1, 2]",
+            "seed cannot be an axis: it is set by seeds of the study",
+        ),
+        (GAMES + "---\n[grid]\nengine = ['ray']", "engine cannot be an axis"),
         (GAMES + "---\n[grid]\nkappa = ['x']", "kappa takes a number"),
         (GAMES + "---\n[grid.size]\nwide = { hed_size = 3 }", "unknown setting 'hed_size'"),
         (GAMES + "---\n[grid.size]\nwide = 3", "variant wide takes settings"),
@@ -44,7 +47,7 @@ GAMES = 'games = ["CartPole-v1"]\n'
         (GAMES + "---\n[grid]\nkappa = [1.0]\n[preferred]\nkappa = 2.0", "which is not on the grid"),
     ],
 )
-def test_a_study_that_cannot_be_is_refused_in_words(tmp_path, text, said):
+def test_an_invalid_study_is_refused_with_a_reason(tmp_path, text, said):
     with pytest.raises(QuantailError) as error:
         read_study(study_file(tmp_path, text))
     assert said in str(error.value)
@@ -59,7 +62,7 @@ def test_a_study_that_cannot_be_is_refused_in_words(tmp_path, text, said):
         ("small = 3", "small takes a table [small], not 3"),
     ],
 )
-def test_a_small_version_that_cannot_be_is_refused_in_words(tmp_path, text, said):
+def test_an_invalid_small_version_is_refused_with_a_reason(tmp_path, text, said):
     path = tmp_path / "own.toml"
     path.write_text(f"{GAMES}{text}\n[grid]\nkappa = [1.0]")
     with pytest.raises(QuantailError) as error:
@@ -67,7 +70,7 @@ def test_a_small_version_that_cannot_be_is_refused_in_words(tmp_path, text, said
     assert str(error.value) == f"study own: {said}."
 
 
-def test_a_setting_on_an_axis_cannot_be_set_for_every_run_too(tiny):
+def test_a_setting_on_an_axis_cannot_also_be_set_for_every_run(tiny):
     with pytest.raises(QuantailError, match="kappa is set by the axis kappa"):
         changed(read_study(tiny), settings={"kappa": "7"})
 
@@ -76,7 +79,7 @@ def test_a_setting_on_an_axis_cannot_be_set_for_every_run_too(tiny):
     ("grid", "said"),
     [
         ("agent = ['iqn', 'dqn']\nonline_samples = [4]", "dqn, online_samples 4 on CartPole-v1: online"),
-        ("n_step = [1, 100]", "n_step 100 on CartPole-v1: learn_start 60 comes before"),
+        ("n_step = [1, 100]", "n_step 100 on CartPole-v1: learning_starts 60 comes before"),
         ("sticky = [0.0, 0.25]", "sticky 0.25 on CartPole-v1: sticky 0.25 is for ALE games only"),
         ("evaluation_risk = ['wong:1']", "evaluation_risk wong:1 on CartPole-v1: evaluation_risk: "),
         ("risk = ['cvar:7']", "cvar:7 on CartPole-v1: risk cvar:7"),
@@ -90,7 +93,7 @@ def test_an_invalid_combination_is_named_before_anything_starts(tmp_path, grid, 
     assert not (tmp_path / "out").exists()
 
 
-def test_unknown_studies_and_flags_without_an_axis_are_refused(tmp_path):
+def test_unknown_studies_and_options_without_an_axis_are_refused(tmp_path):
     with pytest.raises(QuantailError, match="Did you mean 'samples'"):
         read_study("sample")
     with pytest.raises(QuantailError, match="cannot be read"):
@@ -101,7 +104,7 @@ def test_unknown_studies_and_flags_without_an_axis_are_refused(tmp_path):
         read_study(study_file(tmp_path, f"{GAMES}---\n[grid]\nkappa = [1.0]"), small=True)
 
 
-def test_a_folder_of_another_study_or_of_something_else_is_refused(tiny, unbroken, tmp_path):
+def test_a_folder_with_another_study_or_other_files_is_refused(tiny, unbroken, tmp_path):
     study = read_study(tiny)
     before = (unbroken / "study.json").read_bytes()
     with pytest.raises(QuantailError, match="holds another study, with steps 600, not 700"):

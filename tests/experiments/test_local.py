@@ -21,13 +21,13 @@ from tests.helpers.runs import kill_when, same_learning
 from tests.helpers.studies import study_file
 
 
-class Noted(View):
-    """What happened, in order."""
+class EventLog(View):
+    """Record all events in order."""
 
     def __init__(self):
         self.events: list[Event] = []
 
-    def happened(self, event):
+    def on_event(self, event):
         self.events.append(event)
 
 
@@ -35,7 +35,7 @@ def checkpoints(study):
     return list(Path(study).glob("runs/*/checkpoints/0*"))
 
 
-def test_runs_go_on_side_by_side_as_ordinary_runs_with_one_thread(unbroken):
+def test_runs_of_a_study_are_ordinary_runs_with_one_thread_in_parallel(unbroken):
     info = json.loads((unbroken / "runs" / "cartpole-kappa-0.5-s0" / "run.json").read_text())
     assert info["settings"]["kappa"] == 0.5
     assert info["threads"] == 1
@@ -43,7 +43,7 @@ def test_runs_go_on_side_by_side_as_ordinary_runs_with_one_thread(unbroken):
     assert LocalEngine(threads=cores()).at_once == 1
 
 
-def test_results_are_tidy_sorted_and_without_a_clock(unbroken):
+def test_results_are_tidy_and_sorted_and_hold_no_times(unbroken):
     lines = (unbroken / "results.csv").read_text().splitlines()
     assert lines[0].split(",")[:7] == ["job", "env", "config", "agent", "kappa", "seed", "total_steps"]
     assert "second" not in lines[0]
@@ -52,7 +52,7 @@ def test_results_are_tidy_sorted_and_without_a_clock(unbroken):
     assert order == sorted(order)
 
 
-def test_a_study_that_was_killed_goes_on_to_the_same_bytes(tiny, unbroken, tmp_path):
+def test_a_killed_study_resumes_to_identical_results(tiny, unbroken, tmp_path):
     out = tmp_path / "killed"
     words = ("study", "grid", tiny, "--out", out, "--quiet")
     status, _ = kill_when(lambda: len(checkpoints(out)) >= 2, *words, how=signal.SIGKILL)
@@ -65,22 +65,22 @@ def test_a_study_that_was_killed_goes_on_to_the_same_bytes(tiny, unbroken, tmp_p
         assert same_learning(run, unbroken / "runs" / run.name)
 
 
-def test_a_study_that_is_asked_to_stop_saves_and_says_how_to_go_on(tiny, unbroken, tmp_path):
+def test_a_stopped_study_saves_and_says_how_to_continue(tiny, unbroken, tmp_path):
     out = tmp_path / "stopped"
     words = ("study", "grid", tiny, "--out", out, "--jobs", 1)
     status, said = kill_when(lambda: checkpoints(out), *words, how=signal.SIGINT)
     assert status == 130
     assert f"quantail study resume {out}" in said.replace("\n", "")
     folder = StudyFolder(out)
-    (begun,) = [name for name in folder.jobs if folder.run(name).path.exists()]
-    assert not folder.failure(begun)
+    (started,) = [name for name in folder.jobs if folder.run(name).path.exists()]
+    assert not folder.failure(started)
     assert read_results(out).partial == "partial: 0 of 2 runs done"
-    # Its process is gone, and it saved where it stood: nobody holds the run.
-    with folder.run(begun).held():
+    # Its process has saved and exited, so nobody holds the run.
+    with folder.run(started).held():
         pass
 
 
-def test_a_run_that_fails_stops_nothing_keeps_its_reason_and_is_tried_again(
+def test_a_failed_run_does_not_stop_the_study_saves_its_reason_and_is_retried(
     tmp_path, monkeypatch, own_modules
 ):
     monkeypatch.setenv("FRAGILE_MENDED", str(tmp_path / "mended"))
@@ -96,7 +96,7 @@ def test_a_run_that_fails_stops_nothing_keeps_its_reason_and_is_tried_again(
         ),
         trust=["fragile"],
     )
-    out, view = tmp_path / "out", Noted()
+    out, view = tmp_path / "out", EventLog()
     outcome = run_study(study, out, view=view)
     assert (outcome.done, outcome.total) == (1, 2)
     (reason,) = outcome.failed.values()
@@ -107,14 +107,14 @@ def test_a_run_that_fails_stops_nothing_keeps_its_reason_and_is_tried_again(
     assert folder.state("fragile-kappa-1-s0").failed == reason
 
     (tmp_path / "mended").touch()
-    view = Noted()
+    view = EventLog()
     outcome = run_study(None, out, view=view, trust=["fragile"])
     assert (outcome.done, outcome.failed) == (2, {})
     assert {event.name for event in view.events} == {"fragile-kappa-1-s0"}
     assert not folder.failure("fragile-kappa-1-s0")
 
 
-def test_an_environment_that_ends_the_process_fails_and_is_not_taken_for_a_stop(tmp_path, own_modules):
+def test_an_environment_that_exits_the_process_is_a_failure_and_not_a_stop(tmp_path, own_modules):
     study = read_study(
         study_file(tmp_path, 'games = ["fragile:Quitter-v0"]\n---\n[grid]\nkappa = [1.0]'),
         trust=["fragile"],
@@ -127,7 +127,7 @@ def test_an_environment_that_ends_the_process_fails_and_is_not_taken_for_a_stop(
     assert folder.failure(name) == said
 
 
-def test_a_run_without_its_run_json_is_begun_only_where_nothing_can_be_lost(tiny, tmp_path):
+def test_a_run_without_run_json_starts_only_if_nothing_can_be_lost(tiny, tmp_path):
     folder = StudyFolder(tmp_path / "out")
     folder.open(read_study(tiny))
     name = next(iter(folder.jobs))
@@ -136,12 +136,12 @@ def test_a_run_without_its_run_json_is_begun_only_where_nothing_can_be_lost(tiny
     kept.write_text("precious")
     assert "exists already and is not a run" in run_job(folder.path, name)
     assert kept.read_text() == "precious"
-    shutil.rmtree(kept.parent)  # as a run leaves its folder that is killed before it begins
+    shutil.rmtree(kept.parent)  # like the folder of a run that was killed before it started
     assert run_job(folder.path, name) == "done"
 
 
 @pytest.mark.parametrize("by_ray", [False, True])
-def test_a_run_that_is_asked_to_stop_is_stopped(tiny, tmp_path, monkeypatch, by_ray):
+def test_a_run_that_gets_a_stop_request_is_stopped_and_not_failed(tiny, tmp_path, monkeypatch, by_ray):
     def asked(folder, name, reporter):
         end = SystemExit(143)
         if by_ray:
@@ -156,7 +156,7 @@ def test_a_run_that_is_asked_to_stop_is_stopped(tiny, tmp_path, monkeypatch, by_
     assert run_job(folder.path, next(iter(folder.jobs))) == "stopped"
 
 
-def test_an_engine_is_made_for_the_largest_run_of_a_study(tmp_path, monkeypatch):
+def test_the_engine_is_sized_for_the_largest_run_of_a_study(tmp_path, monkeypatch):
     text = 'games = ["CartPole-v1"]\n---\n[grid.where]\none = { threads = 1 }\nmany = '
     study = read_study(study_file(tmp_path, text + '{ threads = 3, device = "cuda" }'))
     asked = {}
@@ -171,9 +171,9 @@ def test_an_engine_is_made_for_the_largest_run_of_a_study(tmp_path, monkeypatch)
     assert (asked["threads"], asked["gpus"]) == (3, 0.5)
 
 
-def test_a_run_whose_process_is_killed_fails_and_its_end_is_told(tiny, tmp_path):
+def test_a_run_whose_process_is_killed_fails_with_the_name_of_the_signal(tiny, tmp_path):
     class Killer(View):
-        def passed(self):
+        def on_tick(self):
             for lock in (tmp_path / "out").glob("runs/cartpole-kappa-1-s0/.lock"):
                 if lock.read_text() and checkpoints(tmp_path / "out"):
                     os.kill(int(lock.read_text()), signal.SIGKILL)
@@ -184,19 +184,19 @@ def test_a_run_whose_process_is_killed_fails_and_its_end_is_told(tiny, tmp_path)
     assert outcome.failed["cartpole-kappa-1-s0"].startswith("its process was ended by SIGKILL")
 
 
-def test_more_seeds_continue_a_study_and_leave_what_is_there(tiny, unbroken, tmp_path):
+def test_more_seeds_extend_a_study_and_keep_existing_results(tiny, unbroken, tmp_path):
     out = tmp_path / "more"
     shutil.copytree(unbroken, out)
-    view = Noted()
+    view = EventLog()
     outcome = run_study(changed(read_study(tiny), seeds=2), out, view=view)
     assert (outcome.done, outcome.total) == (4, 4)
     assert {event.name[-3:] for event in view.events} == {"-s1"}
     before = (unbroken / "results.csv").read_text().splitlines()
     assert set(before) < set((out / "results.csv").read_text().splitlines())
-    assert run_study(read_study(tiny), out).total == 4  # seeds are never taken away
+    assert run_study(read_study(tiny), out).total == 4  # seeds are never removed
 
 
-def test_two_processes_cannot_run_one_study_nor_change_it(tiny, unbroken):
+def test_two_processes_cannot_run_or_change_one_study(tiny, unbroken):
     code = (
         "import sys; from quantail.experiments.folder import StudyFolder\n"
         "with StudyFolder(sys.argv[1]).held(): print('held', flush=True); sys.stdin.read()"

@@ -17,7 +17,7 @@ def read(folder, text):
     return read_study(study_file(folder, text))
 
 
-def test_the_jobs_are_every_combination_on_every_game_with_every_seed_and_the_references(tmp_path):
+def test_the_jobs_are_all_combinations_and_references_on_every_game_with_every_seed(tmp_path):
     study = read(
         tmp_path,
         """
@@ -48,7 +48,7 @@ def test_the_jobs_are_every_combination_on_every_game_with_every_seed_and_the_re
     assert {(job.settings.threads, job.settings.device) for job in jobs} == {(1, "cpu")}
 
 
-def test_names_of_jobs_are_readable_and_keep_what_sets_them_apart(tmp_path):
+def test_names_of_jobs_are_readable_and_distinct(tmp_path):
     study = read(
         tmp_path,
         """
@@ -65,7 +65,7 @@ def test_names_of_jobs_are_readable_and_keep_what_sets_them_apart(tmp_path):
     ]
 
 
-def test_a_study_survives_its_file(tmp_path):
+def test_a_study_survives_a_round_trip_through_a_dict(tmp_path):
     for name, small in itertools.product(shipped(), (False, True)):
         study = read_study(name, small=small)
         again = Study.from_dict(study.to_dict())
@@ -73,7 +73,7 @@ def test_a_study_survives_its_file(tmp_path):
         assert [job.settings for job in again.jobs()] == [job.settings for job in study.jobs()]
 
 
-def test_more_seeds_are_the_same_study_and_anything_else_is_another():
+def test_more_seeds_keep_the_hash_and_any_other_change_does_not():
     study = read_study("samples", small=True)
     assert changed(study, seeds=3).hash == study.hash
     for other in (
@@ -85,7 +85,7 @@ def test_more_seeds_are_the_same_study_and_anything_else_is_another():
         assert other.hash != study.hash
 
 
-def test_samples_is_the_papers_grid_with_its_references():
+def test_the_samples_study_is_the_papers_grid_with_its_references():
     jobs = read_study("samples").jobs()
     iqn = [job.settings for job in jobs if job.settings.agent == "iqn"]
     assert {job.env for job in jobs} == {f"ALE/{game}-v5" for game in SIX}
@@ -95,7 +95,7 @@ def test_samples_is_the_papers_grid_with_its_references():
     assert {job.config.label for job in jobs if job.config.reference} == {"dqn", "qr-dqn"}
 
 
-def test_architecture_compares_what_the_appendix_compares():
+def test_the_architecture_study_has_the_grid_of_the_appendix():
     study = read_study("architecture")
     settings = [job.settings for job in study.jobs() if job.settings.agent == "iqn"]
     found = {(s.embedding, s.embedding_size, s.embedding_activation, s.merge) for s in settings}
@@ -125,7 +125,7 @@ def test_atari57_has_every_game_and_the_papers_agents_with_their_seeds():
 
 @pytest.mark.parametrize("name", shipped())
 def test_a_study_of_the_paper_changes_nothing_but_its_grid(name):
-    """All else is the preset atari-paper as each agent has it: 200M frames, 200 evaluations."""
+    """All other settings are those of the preset atari-paper: 200M frames, 200 evaluations."""
     for job in read_study(name).jobs():
         own = {**job.config.changes, "agent": job.settings.agent, "seed": job.seed, "threads": 1}
         assert job.settings == compose("atari-paper", {**own, "device": "cpu"})
@@ -142,10 +142,10 @@ def test_a_small_study_draws_the_same_figure_on_minatar(name):
     assert all(job.env.startswith("MinAtar/") for job in small.jobs())
     early = small.window * small.settings["steps"]
     assert early >= 2 * small.settings["evaluation_every"]
-    assert early > 2 * small.settings["learn_start"]
+    assert early > 2 * small.settings["learning_starts"]
 
 
-def test_flags_change_games_measures_and_agents():
+def test_arguments_change_games_measures_and_agents():
     study = changed(
         read_study("risk"), games=["Pong", "ALE/Qbert-v5"], measures=["neutral", "wang:1.5"], seeds=2
     )
@@ -159,17 +159,17 @@ def seeds_of(study):
     return {one.label: one.seeds for one in study.configs()}
 
 
-@pytest.mark.parametrize("turned", [False, True])
-def test_a_folder_has_of_each_variant_the_most_seeds_that_it_was_given(tmp_path, turned):
+@pytest.mark.parametrize("swapped", [False, True])
+def test_a_folder_keeps_the_largest_number_of_seeds_of_each_variant(tmp_path, swapped):
     whole = read_study("atari57")
     studies = [changed(whole, seeds=2), whole]
-    for study in reversed(studies) if turned else studies:
+    for study in reversed(studies) if swapped else studies:
         found = StudyFolder(tmp_path / "study").open(study)
     most = {"iqn": 5, "qr-dqn": 3, "rainbow": 2, "c51": 2, "prioritized-dqn": 2, "dqn": 2}
     assert seeds_of(found) == seeds_of(StudyFolder(tmp_path / "study").read()) == most
 
 
-def test_no_combination_loses_seeds_whichever_variants_name_their_own(tmp_path):
+def test_no_combination_loses_seeds_when_variants_set_their_own(tmp_path):
     text = """
         games = ["CartPole-v1"]
         ---

@@ -3,7 +3,7 @@
 import gymnasium as gym
 import numpy as np
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.envs import make, specs_of
 from quantail.networks import build_network
 from quantail.recipes import compose

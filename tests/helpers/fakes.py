@@ -1,4 +1,4 @@
-"""Studies with results that nobody computed, for figures and tables."""
+"""Studies with made-up results, for figures and tables."""
 
 import csv
 import io
@@ -10,10 +10,10 @@ from quantail.experiments.results import FIRST, SCORES, THEN
 
 
 def fake_results(path, study, score, share=1.0, points=20, there=None):
-    """A study's folder with results.csv alone: `score(job, progress)` at each of so many evaluations.
+    """Create a study folder with a results.csv of `score(job, progress)` at `points` evaluations.
 
-    `share` of the runs are done, the next one is half way, the others have not begun; or each is where
-    `there(job)` says: 1 is done, 0 not begun.
+    A fraction `share` of the runs is done, the next one is half way, and the others have not started.
+    If given, `there(job)` is the progress of each run instead, from 0 (not started) to 1 (done).
     """
     folder = StudyFolder(path)
     folder.open(study)
@@ -51,7 +51,7 @@ def fake_results(path, study, score, share=1.0, points=20, there=None):
 
 
 def rising(job, progress, seed=0):
-    """A plausible learning curve: noise, and better with more samples."""
+    """Return a plausible noisy learning curve that is better with more samples."""
     s = job.settings
     noise = np.random.default_rng([seed, sum(map(ord, job.name)), int(1000 * progress)])
     good = 1 + 0.15 * np.log2(s.online_samples) + 0.05 * np.log2(s.target_samples)

@@ -6,9 +6,9 @@ import torch
 from quantail.learning.batch import Batch
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
-from quantail.observations import ObservationSpec
 from quantail.risk import Neutral
 from quantail.settings import Settings
+from quantail.spaces import ObservationSpec
 
 SPEC = ObservationSpec((3,), "float32", "vector")
 SMALL = {"mlp_sizes": (16,), "head_size": 16, "learning_rate": 1e-3}
@@ -17,8 +17,8 @@ SMALL = {"mlp_sizes": (16,), "head_size": 16, "learning_rate": 1e-3}
 def learner(risk=None, seed=0, actions=2, **changes):
     settings = Settings().with_changes(SMALL | changes)
     network = build_network(settings, SPEC, actions, seed)
-    draws, noise = np.random.default_rng(seed), np.random.default_rng(seed + 100)
-    return Learner(network, settings, risk or Neutral(), draws, noise, torch.device("cpu"))
+    taus, noise = np.random.default_rng(seed), np.random.default_rng(seed + 100)
+    return Learner(network, settings, risk or Neutral(), taus, noise, torch.device("cpu"))
 
 
 def batch(size=4, seed=0, actions=2, done=0.3):

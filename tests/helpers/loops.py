@@ -1,10 +1,10 @@
-"""The losses as plain loops: what the vectorised ones are compared with."""
+"""The losses as plain loops, which the vectorised ones are compared with."""
 
 import torch
 
 
 def triple_loop(predictions, taus, targets, kappa):
-    """Algorithm 1, a number at a time."""
+    """Compute Algorithm 1 of IQN one number at a time."""
     losses = []
     for b in range(len(predictions)):
         total = 0.0
@@ -25,15 +25,15 @@ def triple_loop(predictions, taus, targets, kappa):
 
 
 def double_loop(atoms, weights, support):
-    """Algorithm 1 of C51, an atom at a time: lower and upper neighbour share by distance."""
+    """Compute Algorithm 1 of C51 one atom at a time: its neighbours share the mass by distance."""
     gap = float(support[1] - support[0])
-    chances = torch.zeros(len(atoms), len(support), dtype=torch.float64)
+    probabilities = torch.zeros(len(atoms), len(support), dtype=torch.float64)
     for row in range(len(atoms)):
         for j in range(atoms.shape[1]):
             z = min(max(float(atoms[row, j]), float(support[0])), float(support[-1]))
             b = (z - float(support[0])) / gap
             lower, upper = int(b // 1), min(int(b // 1) + 1, len(support) - 1)
-            chances[row, lower] += float(weights[row, j]) * (1 - (b - lower))
+            probabilities[row, lower] += float(weights[row, j]) * (1 - (b - lower))
             if upper != lower:
-                chances[row, upper] += float(weights[row, j]) * (b - lower)
-    return chances
+                probabilities[row, upper] += float(weights[row, j]) * (b - lower)
+    return probabilities

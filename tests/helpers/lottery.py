@@ -1,4 +1,4 @@
-"""A small world with random rewards whose return laws are known exactly."""
+"""A small environment with random rewards whose return distributions are known exactly."""
 
 import gymnasium as gym
 import numpy as np
@@ -7,9 +7,10 @@ STAGES, STATES, ACTIONS, DISCOUNT = 3, 2, 2, 0.9
 
 
 class Lottery(gym.Env):
-    """Three decisions; each pays at random and leads at random to one of two states of the next stage.
+    """Three decisions, each with a random reward and a random transition to one of two next states.
 
-    `rewards[stage, state, action]` are two equally likely payments, `turn[...]` the chance of state 1.
+    `rewards[stage, state, action]` are two equally weight rewards; `next_probs[...]` is the probability
+    that the next state is 1.
     """
 
     observation_space = gym.spaces.Box(0, 1, (STAGES * STATES,), np.float32)
@@ -22,21 +23,21 @@ class Lottery(gym.Env):
         ],
         float,
     )
-    turn = np.array([[[0.5, 0.2], [0.7, 0.5]], [[0.3, 0.8], [0.5, 0.4]], [[0, 0], [0, 0]]])
+    next_probs = np.array([[[0.5, 0.2], [0.7, 0.5]], [[0.3, 0.8], [0.5, 0.4]], [[0, 0], [0, 0]]])
 
     def reset(self, *, seed=None, options=None):
         super().reset(seed=seed)
         self.stage, self.state = 0, int(self.np_random.integers(STATES))
-        return self._see(), {}
+        return self._observe(), {}
 
     def step(self, action):
         here = self.stage, self.state, action
         reward = float(self.rewards[here][self.np_random.integers(2)])
-        self.state = int(self.np_random.random() < self.turn[here])
+        self.state = int(self.np_random.random() < self.next_probs[here])
         self.stage += 1
-        return self._see(), reward, self.stage == STAGES, False, {}
+        return self._observe(), reward, self.stage == STAGES, False, {}
 
-    def _see(self):
+    def _observe(self):
         return observation(min(self.stage, STAGES - 1), self.state)
 
 
@@ -46,33 +47,40 @@ def observation(stage, state):
     return one_hot
 
 
-def exact_laws():
-    """The law {return: chance} of every (stage, state, action), best play following; and that play."""
-    laws, best = {}, {}
+def exact_distributions():
+    """Return the return distributions and actions of the optimal policy.
+
+    The distributions are {return: probability} for every (stage, state, action), and the actions are
+    {(stage, state): action}.
+    """
+    distributions, best = {}, {}
     for stage in reversed(range(STAGES)):
         for state in range(STATES):
             for action in range(ACTIONS):
-                here, law = (stage, state, action), {}
+                here, distribution = (stage, state, action), {}
                 for reward in Lottery.rewards[here]:
-                    for following, chance in ((1, Lottery.turn[here]), (0, 1 - Lottery.turn[here])):
+                    one = Lottery.next_probs[here]
+                    for following, probability in ((1, one), (0, 1 - one)):
                         if stage == STAGES - 1:
                             after = {0.0: 1.0}
                         else:
-                            after = laws[stage + 1, following, best[stage + 1, following]]
-                        for value, likely in after.items():
+                            after = distributions[stage + 1, following, best[stage + 1, following]]
+                        for value, weight in after.items():
                             total = round(float(reward) + DISCOUNT * value, 9)
-                            law[total] = law.get(total, 0.0) + 0.5 * chance * likely
-                laws[here] = law
-            means = [mean(laws[stage, state, action]) for action in range(ACTIONS)]
+                            distribution[total] = (
+                                distribution.get(total, 0.0) + 0.5 * probability * weight
+                            )
+                distributions[here] = distribution
+            means = [mean(distributions[stage, state, action]) for action in range(ACTIONS)]
             best[stage, state] = int(np.argmax(means))
-    return laws, best
+    return distributions, best
 
 
-def mean(law):
-    return sum(value * chance for value, chance in law.items())
+def mean(distribution):
+    return sum(value * probability for value, probability in distribution.items())
 
 
-def quantile_function(law, taus):
-    values = np.array(sorted(law))
-    cumulated = np.cumsum([law[value] for value in values])
-    return values[np.searchsorted(cumulated, taus).clip(max=len(values) - 1)]
+def quantile_function(distribution, taus):
+    values = np.array(sorted(distribution))
+    cumulative = np.cumsum([distribution[value] for value in values])
+    return values[np.searchsorted(cumulative, taus).clip(max=len(values) - 1)]

@@ -1,4 +1,4 @@
-"""A replay that keeps everything and rebuilds transitions the slow, obvious way."""
+"""A slow, obvious reference implementation of n-step transitions."""
 
 from dataclasses import dataclass, field
 
@@ -6,8 +6,8 @@ import numpy as np
 
 
 @dataclass
-class Told:
-    """One episode as the environment told it: frames[t] -> actions[t], rewards[t] -> frames[t + 1]."""
+class ReplayOracle:
+    """Keep one whole episode: frames[t] -> actions[t], rewards[t] -> frames[t + 1]."""
 
     frames: list = field(default_factory=list)
     actions: list = field(default_factory=list)
@@ -22,7 +22,7 @@ class Told:
         return frames[0] if stack == 1 else np.stack(frames)
 
     def transition(self, t, n, discount, stack, shape):
-        """(observation, action, n-step return, discount, next observation), None while unknown."""
+        """Return (observation, action, n-step return, discount, next observation); None if unknown."""
         total = 0.0
         for k in range(n):
             if t + k >= len(self.actions):

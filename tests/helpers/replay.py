@@ -5,9 +5,9 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from quantail.observations import ObservationSpec
 from quantail.replay import Replay, ReplayStore, UniformSampler
-from tests.helpers.oracle import Told
+from quantail.spaces import ObservationSpec
+from tests.helpers.oracle import ReplayOracle
 
 PLAIN = ObservationSpec((2,), "float32", "vector")
 COMPRESSED = ObservationSpec((48, 48), "uint8", "hw")
@@ -18,15 +18,15 @@ def uniform(store, batch_size, n_step, discount):
     return Replay(store, UniformSampler(store, np.random.default_rng(0)), batch_size, n_step, discount)
 
 
-class Written:
-    """A store and the oracle beside it, fed the same random episodes."""
+class EpisodeRecorder:
+    """Record the same random episodes in a store and in oracles."""
 
     def __init__(self, envs, capacity, stack, kind=PLAIN):
         self.kind = kind
         self.store = ReplayStore(replace(kind, stack=stack), envs, capacity)
         self.stack = stack
-        self.places = [[] for _ in range(envs)]  # for each place, (episode, t) or None for a final frame
-        self.playing = [Told() for _ in range(envs)]
+        self.steps = [[] for _ in range(envs)]  # of each step: (oracle, t), or None for a final frame
+        self.playing = [ReplayOracle() for _ in range(envs)]
         self.clock = 0
 
     def frame(self):
@@ -35,26 +35,26 @@ class Written:
         return values.astype(self.kind.dtype).reshape(self.kind.shape)
 
     def step(self, env, ending):
-        told = self.playing[env]
+        episode = self.playing[env]
         frame, action, reward = self.frame(), self.clock % 5, float(self.clock % 7)
         terminal = ending in ("terminated", "life")
-        self.store.add(env, frame, action, reward, first=not told.frames, terminal=terminal)
-        self.places[env].append((told, len(told.frames)))
-        told.frames.append(frame)
-        told.actions.append(action)
-        told.rewards.append(reward)
-        told.terminal.append(terminal)
+        self.store.add(env, frame, action, reward, first=not episode.frames, terminal=terminal)
+        self.steps[env].append((episode, len(episode.frames)))
+        episode.frames.append(frame)
+        episode.actions.append(action)
+        episode.rewards.append(reward)
+        episode.terminal.append(terminal)
         if ending in ("truncated", "cut"):
-            told.final_frame = self.frame()
-            self.store.truncate(env, told.final_frame)
-            self.places[env].append(None)
+            episode.final_frame = self.frame()
+            self.store.truncate(env, episode.final_frame)
+            self.steps[env].append(None)
         if ending in ("terminated", "truncated", "cut"):
-            self.playing[env] = Told()
+            self.playing[env] = ReplayOracle()
 
 
 def filled(envs=2, capacity=40, stack=2, steps=60, every=7):
-    written = Written(envs, capacity, stack)
+    recorder = EpisodeRecorder(envs, capacity, stack)
     for step in range(steps):
         ending = ("terminated", "truncated")[(step // every) % 2] if step % every == every - 1 else ""
-        written.step(step % envs, ending)
-    return written
+        recorder.step(step % envs, ending)
+    return recorder

@@ -15,10 +15,10 @@ from quantail.recipes import AGENTS
 from quantail.training.reporter import Reporter
 
 TINY = {
-    "learn_start": 60,
+    "learning_starts": 60,
     "epsilon_steps": 100,
-    "replay_capacity": 150,
-    "target_every": 40,
+    "buffer_size": 150,
+    "target_update_interval": 40,
     "evaluation_every": 100,
     "evaluation_episodes": 2,
     "log_every": 20,
@@ -38,13 +38,13 @@ QUICK = {
         "policy_samples": 2,
         "evaluation_steps": 0,
         "max_episode_steps": 70,
-        "envs": 2,
+        "num_envs": 2,
     },
 }
 
 
 def quick(agent, env="CartPole-v1"):
-    """Settings for a tiny run of an agent."""
+    """Return the settings for a tiny run of an agent."""
     settings = QUICK[env] | {"agent": agent}
     if AGENTS[agent].parts.get("munchausen"):
         settings["n_step"] = 1
@@ -74,12 +74,12 @@ def flags(settings):
 
 
 def command(*words):
-    """Run the command in this process; its exit status."""
+    """Run the command in this process and return its exit status."""
     return run([str(word) for word in words])
 
 
 def quantail(*words, **options):
-    """Run the command in a process of its own."""
+    """Run the command in a new process."""
     return subprocess.run(
         [sys.executable, "-m", "quantail", *map(str, words)],
         capture_output=True,
@@ -91,7 +91,7 @@ def quantail(*words, **options):
 
 
 def kill_when(condition, *words, how=signal.SIGKILL):
-    """Start the command and send it a signal as soon as the condition holds; its exit status."""
+    """Start the command and send it a signal once the condition holds; return its status and stderr."""
     process = subprocess.Popen(
         [sys.executable, "-m", "quantail", *map(str, words)],
         stdout=subprocess.DEVNULL,
@@ -109,7 +109,7 @@ def kill_when(condition, *words, how=signal.SIGKILL):
 
 
 def killed_at(event, name, *words):
-    """Run the command and let SIGKILL end it just before Python does this to a path that ends so.
+    """Run the command and kill it just before an event on a path that ends with `name`.
 
     `event` is one of Python's audit events: "open", "os.mkdir", "os.rename", "os.remove" or "os.rmdir".
     """
@@ -123,18 +123,18 @@ def killed_at(event, name, *words):
         "from quantail.cli.main import main\n"
         "main(sys.argv[3:])\n"
     )
-    answer = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, event, name, *map(str, words)],
         capture_output=True,
         text=True,
         timeout=300,
         check=False,
     )
-    assert answer.returncode == -signal.SIGKILL, answer.stderr
+    assert result.returncode == -signal.SIGKILL, result.stderr
 
 
 class Listening(Reporter):
-    """A reporter that keeps what it is told of."""
+    """A reporter that keeps its warnings."""
 
     def __init__(self):
         self.warnings = []
@@ -149,7 +149,7 @@ def rows(run, table):
 
 
 def same_learning(a, b):
-    """Whether two runs agree bit for bit in all that learning made: weights, state, tables, replay."""
+    """Check that two runs have identical weights, state, tables and random generators."""
     a, b = Path(a), Path(b)
     for table in ("metrics", "episodes", "evaluations"):
         assert (a / f"{table}.csv").read_bytes() == (b / f"{table}.csv").read_bytes(), table

@@ -5,13 +5,13 @@ from contextlib import contextmanager
 
 import uvicorn
 
+from quantail.viewing.live.registry import RunRegistry
 from quantail.viewing.live.serve import BOUNDS, _listen
 from quantail.viewing.live.server import build_app
-from quantail.viewing.live.shelf import Shelf
 
 
 class Running:
-    """A server in this process, on a port of its own."""
+    """A server in this process, on its own port."""
 
     def __init__(self, app, port):
         self.app, self.port = app, port
@@ -21,8 +21,8 @@ class Running:
 
 @contextmanager
 def serving(*runs):
-    """The server for these runs, as `watch` starts it."""
-    app = build_app(Shelf(runs))
+    """Start the server for these runs as `watch` does."""
+    app = build_app(RunRegistry(runs))
     bound = _listen("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, **BOUNDS))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})

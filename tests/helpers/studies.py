@@ -1,14 +1,14 @@
-"""The file of a small study."""
+"""Write the file of a small study."""
 
 import textwrap
 
 TINY = """
 steps = 600
 [settings]
-learn_start = 60
+learning_starts = 60
 epsilon_steps = 100
-replay_capacity = 150
-target_every = 40
+buffer_size = 150
+target_update_interval = 40
 evaluation_every = 100
 evaluation_episodes = 2
 log_every = 20
@@ -20,7 +20,7 @@ mlp_sizes = [16]
 
 
 def study_file(folder, text, name="tiny"):
-    """A study of tiny runs; `text` goes before and after its settings, parted by a line of dashes."""
+    """Write a study of tiny runs; the parts of `text` around `---` go before and after its settings."""
     before, _, after = textwrap.dedent(text).partition("---")
     path = folder / f"{name}.toml"
     path.write_text(before + TINY + after)

@@ -1,4 +1,4 @@
-"""Files changed by somebody who also makes their checksums right."""
+"""Change files and correct their checksums."""
 
 from pathlib import Path
 

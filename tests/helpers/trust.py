@@ -1,4 +1,4 @@
-"""Files that name the module `marked` of tests/user_modules, which leaves a mark when it is imported."""
+"""Files that name the module `marked` of tests/user_modules, which leaves a mark when imported."""
 
 import os
 import shutil
@@ -16,7 +16,7 @@ REFUSED = "names the module marked: give --trust marked (or trust=['marked'] in 
 
 @contextmanager
 def findable_marked(folder, monkeypatch):
-    """Let `marked` be found here and in child processes; give the path of its mark."""
+    """Put `marked` on the search path, here and in child processes; yield the path of its mark."""
     mark = Path(folder) / "mark"
     monkeypatch.setenv("MARK", str(mark))
     paths = [str(USER_MODULES), os.environ.get("PYTHONPATH", "")]
@@ -35,7 +35,7 @@ def forget_marked():
 
 
 def changed_run(run, out, **changes):
-    """A copy of a run whose run.json has another environment or other settings."""
+    """Copy a run and change the environment or the settings in its run.json."""
     shutil.copytree(run, out)
     with editing(out / "run.json") as content:
         content["env"] = changes.pop("env", content["env"])

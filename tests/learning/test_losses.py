@@ -100,9 +100,9 @@ def test_the_minimiser_is_the_quantile_and_rises_with_tau(kappa):
 
 def test_targets_of_unequal_chance_count_by_it():
     predictions, taus, targets = example()
-    chances = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64).expand(4, -1)
+    probabilities = torch.tensor([0.5, 0.25, 0.25], dtype=torch.float64).expand(4, -1)
     twice = torch.cat([targets[:, :1], targets], dim=1)  # the first as often as the others together
-    weighted = quantile_huber_loss(predictions, taus, targets, 1.0, chances)
+    weighted = quantile_huber_loss(predictions, taus, targets, 1.0, probabilities)
     torch.testing.assert_close(weighted, quantile_huber_loss(predictions, taus, twice, 1.0))
 
 
@@ -160,8 +160,8 @@ def test_the_projection_preserves_the_mean_inside_the_support():
 
 def test_the_projection_leaves_a_law_on_the_support_alone_and_puts_what_is_beyond_on_its_ends():
     _, _, support = categorical()
-    chances = torch.softmax(torch.randn(3, 17, dtype=torch.float64), dim=1)
-    torch.testing.assert_close(project(support.expand(3, -1), chances, support), chances)
+    probabilities = torch.softmax(torch.randn(3, 17, dtype=torch.float64), dim=1)
+    torch.testing.assert_close(project(support.expand(3, -1), probabilities, support), probabilities)
     far = torch.tensor([[-100.0, 100.0]], dtype=torch.float64)
     ends = project(far, torch.tensor([[0.3, 0.7]], dtype=torch.float64), support)
     assert ends[0, [0, -1]].tolist() == pytest.approx([0.3, 0.7])

@@ -8,7 +8,7 @@ import pytest
 import torch
 
 from quantail.errors import QuantailError
-from quantail.learning.objectives import compare
+from quantail.learning.objectives import compute_loss
 from quantail.networks import build_network
 from quantail.recipes import AGENTS
 from quantail.risk import CVaR, Neutral
@@ -46,13 +46,13 @@ def test_the_next_action_is_the_online_networks_where_double_and_else_the_target
         best, wrong = wrong, best
     assert (best != wrong).any()  # so that the wrong network would show
     with torch.no_grad():
-        law = mine.target.law(mine.target.features(following), levels)
+        distribution = mine.target.distribution(mine.target.features(following), levels)
     for row in range(60):
-        expected = data.rewards[row] + data.discounts[row] * law.atoms[row, :, best[row]]
+        expected = data.rewards[row] + data.discounts[row] * distribution.atoms[row, :, best[row]]
         torch.testing.assert_close(target.atoms[row], expected, rtol=1e-4, atol=1e-5)
         if head == "categorical":
-            chances = law.weights[row, :, best[row]]
-            torch.testing.assert_close(target.weights[row], chances, rtol=1e-4, atol=1e-5)
+            probabilities = distribution.weights[row, :, best[row]]
+            torch.testing.assert_close(target.weights[row], probabilities, rtol=1e-4, atol=1e-5)
 
 
 def test_rainbows_target_is_the_projected_n_step_law_of_the_online_networks_action():
@@ -60,16 +60,16 @@ def test_rainbows_target_is_the_projected_n_step_law_of_the_online_networks_acti
     mine = other_target(learner(head="categorical", double=True, atoms=11, value_min=-2, value_max=3))
     data = batch(20, done=0.3)
     with torch.no_grad():
-        online = mine.online.law(mine.online.features(data.next_observations), data.rewards)
-        frozen = mine.target.law(mine.target.features(data.next_observations), data.rewards)
-        now = mine.online.law(mine.online.features(data.observations), data.rewards)
+        online = mine.online.distribution(mine.online.features(data.next_observations), data.rewards)
+        frozen = mine.target.distribution(mine.target.features(data.next_observations), data.rewards)
+        now = mine.online.distribution(mine.online.features(data.observations), data.rewards)
     best = (online.atoms * online.weights).sum(dim=1).argmax(dim=1)
     support = torch.linspace(-2, 3, 11, dtype=torch.float64)
     priorities = mine.update(data)
     for row in range(20):
         atoms = data.rewards[row].double() + data.discounts[row].double() * support
-        chances = frozen.weights[row, :, best[row]].double()
-        projected = double_loop(atoms[None], chances[None], support)[0]
+        probabilities = frozen.weights[row, :, best[row]].double()
+        projected = double_loop(atoms[None], probabilities[None], support)[0]
         predicted = now.weights[row, :, data.actions[row]].double()
         divergence = (torch.xlogy(projected, projected) - projected * predicted.log()).sum()
         assert float(priorities[row]) == pytest.approx(float(divergence), rel=1e-3, abs=1e-5)
@@ -150,8 +150,12 @@ def test_the_munchausen_target_takes_both_policies_from_the_target_network(head)
     with torch.no_grad():
         now = net.values(net.features(data.observations), Neutral(), here).double()
         then = net.values(net.features(data.next_observations), Neutral(), policy).double()
-        law = net.law(net.features(data.next_observations), levels)
-        mean = law.atoms if law.weights is None else law.atoms * law.weights * law.atoms.shape[1]
+        distribution = net.distribution(net.features(data.next_observations), levels)
+        mean = (
+            distribution.atoms
+            if distribution.weights is None
+            else distribution.atoms * distribution.weights * distribution.atoms.shape[1]
+        )
     for row in range(30):
         logs = torch.log_softmax(now[row] / 0.1, dim=0)
         bonus = 0.9 * max(-1.0, 0.1 * float(logs[data.actions[row]]))
@@ -266,25 +270,29 @@ def test_fqfs_loss_is_the_triple_loop_at_its_own_levels_with_targets_counted_by_
         levels = mine.online.head.fractions(mine.online.features(data.observations))
         taus = (levels[:, 1:] + levels[:, :-1]) / 2
         predictions = mine.online.head.implicit.quantiles(mine.online.features(data.observations), taus)
-        law = mine.target.law(mine.target.features(data.next_observations), taus)
-        best = (law.atoms * law.weights).sum(dim=1).argmax(dim=1)
+        distribution = mine.target.distribution(mine.target.features(data.next_observations), taus)
+        best = (distribution.atoms * distribution.weights).sum(dim=1).argmax(dim=1)
     priorities = mine.update(data)
     for row in range(5):
         total = 0.0
         for i, j in itertools.product(range(6), range(6)):
-            target = data.rewards[row] + data.discounts[row] * law.atoms[row, j, best[row]]
+            target = data.rewards[row] + data.discounts[row] * distribution.atoms[row, j, best[row]]
             delta = float(target - predictions[row, i, data.actions[row]])
             size = 0.5 * delta**2 if abs(delta) <= 1 else abs(delta) - 0.5
-            total += float(law.weights[row, j, 0]) * abs(float(taus[row, i]) - (delta < 0)) * size
+            total += (
+                float(distribution.weights[row, j, 0]) * abs(float(taus[row, i]) - (delta < 0)) * size
+            )
         assert float(priorities[row]) == pytest.approx(total, rel=1e-4)
-    assert law.weights.max() > 3 * law.weights.min()  # so that counting them equally would show
+    assert (
+        distribution.weights.max() > 3 * distribution.weights.min()
+    )  # so that counting them equally would show
 
 
 def test_the_torsos_gradient_is_that_of_the_quantile_loss_alone():
     mine = uneven(learner(head="fractions", **TINY))
     other, data = copy.deepcopy(mine), batch(8)
     head, features = other.online.head, other.online.features(data.observations)
-    outcome = compare(head, features, data.actions, other.targets(data), 1.0, None)
+    outcome = compute_loss(head, features, data.actions, other.targets(data), 1.0, None)
     outcome.losses.mean().backward()
     mine.update(data)
     torch.testing.assert_close(mine.online.torso[1].weight.grad, other.online.torso[1].weight.grad)

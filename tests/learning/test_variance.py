@@ -10,13 +10,13 @@ SCHEMES = ("independent", "stratified", "antithetic", "shared")
 
 def gradients(scheme, draws=600):
     """Of one loss, for fixed targets, over draws of the online levels: [draws, parameters]."""
-    mine = learner(online_samples=8, target_samples=8, policy_samples=4, tau=scheme)
+    mine = learner(online_samples=8, target_samples=8, policy_samples=4, tau_sampling=scheme)
     data = batch(6)
     target = learner(online_samples=8, target_samples=8, seed=1).targets(data)
     found = []
     for _ in range(draws):
-        taus = mine._levels(data, 8)
-        loss = mine._compare(data, target, taus).losses.mean()
+        taus = mine._sample_taus(data, 8)
+        loss = mine._compute_loss(data, target, taus).losses.mean()
         drawn = torch.autograd.grad(loss, mine.parameters)
         found.append(torch.cat([g.flatten() for g in drawn]))
     return torch.stack(found).double()

@@ -7,9 +7,9 @@ import torch
 
 from quantail.networks import build_network
 from quantail.networks.layers import NoisyLinear, initialise
-from quantail.observations import ObservationSpec
 from quantail.risk import CPW, Custom, CVaR, Neutral, Norm, Pow, Wang, midpoints
 from quantail.settings import Settings
+from quantail.spaces import ObservationSpec
 
 VECTOR = ObservationSpec((5,), "float32", "vector")
 HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions")
@@ -40,7 +40,7 @@ def test_every_head_answers_each_level_by_itself_and_every_weight_gets_a_gradien
     for row, column in itertools.product(range(4), range(6)):
         alone = net.quantiles(psi[row : row + 1], taus[row : row + 1, column : column + 1])
         torch.testing.assert_close(returns[row, column], alone[0, 0], rtol=1e-5, atol=1e-9)
-    learned = net.law(psi, taus)
+    learned = net.distribution(psi, taus)
     (learned.atoms if learned.weights is None else learned.atoms * learned.weights).sum().backward()
     for name, parameter in net.head.named_parameters():
         if "proposal" not in name and not (dueling and name.startswith("f.2")):
@@ -85,20 +85,22 @@ def test_the_value_of_every_head_has_the_gradient_of_finite_differences_in_the_f
 def test_values_and_law_together_are_what_they_are_apart(head):
     net = network(head)
     psi, few, more = features(net), torch.rand(4, 3).double(), torch.rand(4, 5).double()
-    values, law = net.values_and_law(psi, CVaR(0.5), few, more)
+    values, distribution = net.values_and_distribution(psi, CVaR(0.5), few, more)
     torch.testing.assert_close(values, net.values(psi, CVaR(0.5), few))
-    torch.testing.assert_close(law.atoms, net.law(psi, more).atoms)
+    torch.testing.assert_close(distribution.atoms, net.distribution(psi, more).atoms)
 
 
 def test_the_categorical_law_is_a_softmax_over_an_even_support():
     net = network("categorical", value_min=-2.0, value_max=3.0)
     psi = features(net)
-    law = net.law(psi, psi)
-    assert law.atoms[0, :, 0].tolist() == pytest.approx(np.linspace(-2, 3, 11).tolist())
+    distribution = net.distribution(psi, psi)
+    assert distribution.atoms[0, :, 0].tolist() == pytest.approx(np.linspace(-2, 3, 11).tolist())
     logits = net.head.f(psi).view(4, 11, ACTIONS)
     for row, action in itertools.product(range(4), range(ACTIONS)):
         one = [math.exp(float(x)) for x in logits[row, :, action].detach()]
-        assert law.weights[row, :, action].tolist() == pytest.approx([x / sum(one) for x in one])
+        assert distribution.weights[row, :, action].tolist() == pytest.approx(
+            [x / sum(one) for x in one]
+        )
 
 
 def test_fractions_rise_from_zero_to_one_and_each_atom_has_the_chance_between_two():
@@ -114,10 +116,10 @@ def test_fractions_rise_from_zero_to_one_and_each_atom_has_the_chance_between_tw
     fractions = net.head.fractions(psi)
     assert (fractions.diff(dim=1) > 0).all()
     shares = torch.softmax(net.head.proposal(psi), dim=1)
-    law = net.law(psi, psi)
-    torch.testing.assert_close(law.weights[:, :, 0], shares, rtol=1e-6, atol=1e-9)
+    distribution = net.distribution(psi, psi)
+    torch.testing.assert_close(distribution.weights[:, :, 0], shares, rtol=1e-6, atol=1e-9)
     levels = (fractions[:, :-1] + fractions[:, 1:]) / 2
-    torch.testing.assert_close(law.atoms, net.head.implicit.quantiles(psi, levels))
+    torch.testing.assert_close(distribution.atoms, net.head.implicit.quantiles(psi, levels))
 
 
 # Dueling
@@ -139,7 +141,7 @@ def test_dueling_of_a_categorical_law_acts_on_logits_atom_by_atom_as_in_rainbow(
     psi = features(net)
     value, advantage = net.head.v(psi), net.head.f(psi).view(4, 11, ACTIONS)
     logits = value[:, :, None] + advantage - advantage.mean(dim=2, keepdim=True)
-    torch.testing.assert_close(net.law(psi, psi).weights, torch.softmax(logits, dim=1))
+    torch.testing.assert_close(net.distribution(psi, psi).weights, torch.softmax(logits, dim=1))
 
 
 def rising_streams(head):
@@ -176,7 +178,7 @@ def test_dueling_of_fixed_quantiles_leaves_the_mean_over_actions_to_the_value_st
     psi = features(net)
     value, advantage = net.head.v(psi), net.head.f(psi).view(4, 8, ACTIONS)
     expected = value[:, :, None] + advantage - advantage.mean(dim=(1, 2), keepdim=True)
-    atoms = net.law(psi, psi).atoms
+    atoms = net.distribution(psi, psi).atoms
     torch.testing.assert_close(atoms, expected)
     torch.testing.assert_close(atoms.mean(dim=(1, 2)), value.mean(dim=1))
 
@@ -267,4 +269,4 @@ def test_fractions_never_fall_in_single_precision():
     psi = torch.rand(2000, 16, generator=torch.Generator().manual_seed(1))
     assert (torch.softmax(net.head.proposal(psi), dim=1).cumsum(dim=1)[:, :-1] > 1).any()
     assert (net.head.fractions(psi).diff(dim=1) >= 0).all()
-    assert net.law(psi, psi).value(Wang(-0.75)).isfinite().all()
+    assert net.distribution(psi, psi).value(Wang(-0.75)).isfinite().all()

@@ -10,8 +10,8 @@ from quantail.networks import build_network
 from quantail.networks.embeddings import Cosine, Embedding
 from quantail.networks.network import seeded
 from quantail.networks.torsos import build_torso
-from quantail.observations import ObservationSpec
 from quantail.settings import Settings
+from quantail.spaces import ObservationSpec
 
 ATARI = ObservationSpec((84, 84), "uint8", "hw", 4)
 MINATAR = ObservationSpec((10, 10, 6), "bool", "hwc")

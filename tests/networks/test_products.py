@@ -9,8 +9,8 @@ from quantail.networks import QuantileNetwork, build_network, products
 from quantail.networks.heads import build_head
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.networks.products import merged_linear
-from quantail.observations import ObservationSpec
 from quantail.recipes import compose
+from quantail.spaces import ObservationSpec
 
 BATCH, LEVELS, COSINES, FEATURES = 7, 5, 6, 40
 DEAD = [3, 11, 12, *range(20, 38)]  # zero for every state
@@ -42,7 +42,7 @@ def skipping(raw, basis, slope, offset, w, b, w2, b2):
 @pytest.mark.parametrize("worth", [0, 10**9], ids=["gathered", "dense"])
 def test_outputs_and_every_gradient_are_those_of_autograd(monkeypatch, dead, chunk, worth):
     monkeypatch.setattr(products, "CHUNK", chunk)
-    monkeypatch.setattr(products, "WORTH", worth)
+    monkeypatch.setattr(products, "MIN_SKIPPED", worth)
     leaves = example(dead)
     upstream = [torch.randn_like(output) for output in written_out(*leaves)]
     results = []
@@ -55,7 +55,7 @@ def test_outputs_and_every_gradient_are_those_of_autograd(monkeypatch, dead, chu
 
 def test_without_gradients_the_outputs_are_the_same(monkeypatch):
     monkeypatch.setattr(products, "CHUNK", 2 * LEVELS)
-    monkeypatch.setattr(products, "WORTH", 0)
+    monkeypatch.setattr(products, "MIN_SKIPPED", 0)
     leaves = example()
     with torch.no_grad():
         for expected, found in zip(written_out(*leaves), skipping(*leaves), strict=True):
@@ -77,7 +77,7 @@ def test_features_are_left_out_where_that_pays_and_kept_in_aligned_numbers():
 @pytest.mark.parametrize("embedding", ["cosine", "mlp", "linear"])
 @pytest.mark.parametrize("parts", [{}, {"dueling": True}, {"noisy": True, "dueling": True}], ids=str)
 def test_a_head_learns_the_same_as_without_it(monkeypatch, embedding, parts):
-    monkeypatch.setattr(products, "WORTH", 0)
+    monkeypatch.setattr(products, "MIN_SKIPPED", 0)
     settings = compose("minatar", {"embedding": embedding, **parts})
     head = build_head(settings, FEATURES, actions=3, nonnegative=True).double()
     initialise(head, torch.Generator().manual_seed(0))
@@ -135,7 +135,7 @@ def test_a_head_skips_zeros_where_rows_are_many_and_does_not_where_they_are_few(
 
 
 def test_levels_that_are_not_contiguous_get_their_own_gradient(monkeypatch):
-    monkeypatch.setattr(products, "WORTH", 0)
+    monkeypatch.setattr(products, "MIN_SKIPPED", 0)
     head = build_head(compose("minatar", {}), FEATURES, actions=3, nonnegative=True).double()
     initialise(head, torch.Generator().manual_seed(0))
     psi = torch.relu(example()[0].detach())

@@ -4,11 +4,11 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quantail.errors import QuantailError
-from quantail.observations import ObservationSpec
 from quantail.replay import ReplayJournal, ReplayStore, require_memory
 from quantail.replay.memory import available_memory, human_bytes
 from quantail.replay.store import FINAL, TERMINAL, TRUNCATED
-from tests.helpers.replay import COMPRESSED, ENDINGS, PLAIN, Written, filled, uniform
+from quantail.spaces import ObservationSpec
+from tests.helpers.replay import COMPRESSED, ENDINGS, PLAIN, EpisodeRecorder, filled, uniform
 
 
 @pytest.mark.parametrize("kind", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
@@ -20,27 +20,27 @@ from tests.helpers.replay import COMPRESSED, ENDINGS, PLAIN, Written, filled, un
     n=st.integers(1, 4),
     steps=st.lists(st.tuples(st.integers(0, 2), ENDINGS), min_size=1, max_size=90),
 )
-def test_every_transition_equals_the_oracles_across_ends_cuts_environments_and_the_rings_edge(
+def test_every_transition_equals_the_oracles_across_episode_ends_environments_and_the_rings_edge(
     kind, envs, length, stack, n, steps
 ):
-    written = Written(envs, envs * length, stack, kind)
-    store = written.store
+    recorder = EpisodeRecorder(envs, envs * length, stack, kind)
+    store = recorder.store
     replay = uniform(store, 4, n, 0.9)
     for env, ending in steps:
-        written.step(env % envs, ending)
+        recorder.step(env % envs, ending)
     store.check_valid()
     for env in range(envs):
         oldest, total = int(store.oldest[env]), int(store.written[env])
-        for place in range(oldest, total):
-            at = np.array([env]), np.array([place])
+        for step in range(oldest, total):
+            at = np.array([env]), np.array([step])
             valid = bool(replay.can_start(*at)[0])
-            origin = written.places[env][place]
+            origin = recorder.steps[env][step]
             expected = origin and origin[0].transition(origin[1], n, 0.9, stack, kind.shape)
-            reaches_behind = origin is not None and place - min(origin[1], stack - 1) < oldest
-            assert valid == (expected is not None and not reaches_behind)
+            overwritten = origin is not None and step - min(origin[1], stack - 1) < oldest
+            assert valid == (expected is not None and not overwritten)
             if not valid:
                 continue
-            batch = replay.gather(*at)
+            batch = replay.build_batch(*at)
             observation, action, reward, discount, following = expected
             np.testing.assert_array_equal(batch.observations[0], observation)
             assert int(batch.actions[0]) == action
@@ -50,51 +50,51 @@ def test_every_transition_equals_the_oracles_across_ends_cuts_environments_and_t
                 np.testing.assert_array_equal(batch.next_observations[0], following)
 
 
-def test_every_whole_transition_is_equally_likely_and_no_other_is_drawn():
-    written = filled()
-    replay = uniform(written.store, 50, 3, 0.9)
+def test_every_whole_transition_is_equally_likely_and_no_other_is_last_indices():
+    recorder = filled()
+    replay = uniform(recorder.store, 50, 3, 0.9)
     counts = {}
-    draws = 4000
-    for _ in range(draws // 50 * 10):
-        env, place = replay.draw(50)
-        for key in zip(env.tolist(), place.tolist(), strict=True):
+    samples = 4000
+    for _ in range(samples // 50 * 10):
+        env, step = replay.sample_indices(50)
+        for key in zip(env.tolist(), step.tolist(), strict=True):
             counts[key] = counts.get(key, 0) + 1
-    everywhere = [
-        (env, place)
+    complete = [
+        (env, step)
         for env in range(2)
-        for place in range(int(written.store.oldest[env]), int(written.store.written[env]))
-        if replay.can_start(np.array([env]), np.array([place]))[0]
+        for step in range(int(recorder.store.oldest[env]), int(recorder.store.written[env]))
+        if replay.can_start(np.array([env]), np.array([step]))[0]
     ]
-    assert set(counts) == set(everywhere)
+    assert set(counts) == set(complete)
     expected = sum(counts.values()) / len(counts)
     chi2 = sum((count - expected) ** 2 / expected for count in counts.values())
     assert chi2 < len(counts) + 5 * (2 * len(counts)) ** 0.5
 
 
-def test_a_truncated_episode_bootstraps_from_its_true_last_frame_and_a_terminated_one_does_not():
-    written = Written(1, 32, 1)
-    written.step(0, "")
-    written.step(0, "truncated")
-    written.step(0, "terminated")
-    replay = uniform(written.store, 3, 1, 0.5)
+def test_a_truncated_episode_bootstraps_from_its_last_frame_and_a_terminated_one_does_not():
+    recorder = EpisodeRecorder(1, 32, 1)
+    recorder.step(0, "")
+    recorder.step(0, "truncated")
+    recorder.step(0, "terminated")
+    replay = uniform(recorder.store, 3, 1, 0.5)
     env = np.zeros(3, np.int64)
-    batch = replay.gather(env, np.array([0, 1, 3]))
+    batch = replay.build_batch(env, np.array([0, 1, 3]))
     assert batch.discounts.tolist() == [0.5, 0.5, 0.0]
     assert batch.next_observations[1].tolist() == [3.0, 10.0]
-    assert [int(f) for f in written.store.flags[0, :4] & (TERMINAL | TRUNCATED | FINAL)] == [0, 4, 8, 2]
+    assert [int(f) for f in recorder.store.flags[0, :4] & (TERMINAL | TRUNCATED | FINAL)] == [0, 4, 8, 2]
 
 
-def test_sampling_from_a_store_without_a_whole_transition_says_so():
-    written = Written(1, 32, 1)
-    replay = uniform(written.store, 2, 1, 0.9)
+def test_sampling_without_a_complete_transition_raises_an_error():
+    recorder = EpisodeRecorder(1, 32, 1)
+    replay = uniform(recorder.store, 2, 1, 0.9)
     for _ in range(2):
-        with pytest.raises(QuantailError, match="no whole transition"):
+        with pytest.raises(QuantailError, match="no complete transition"):
             replay.sample()
-        if not len(written.store):
-            written.step(0, "")
+        if not len(recorder.store):
+            recorder.step(0, "")
 
 
-def test_a_sampled_batch_lives_in_the_same_buffers_every_time():
+def test_sampled_batches_share_the_same_buffers():
     replay = uniform(filled().store, 8, 1, 0.9)
     first = replay.sample().observations.data_ptr()
     assert replay.sample().observations.data_ptr() == first
@@ -108,40 +108,40 @@ def test_a_sampled_batch_lives_in_the_same_buffers_every_time():
         st.lists(st.tuples(st.integers(0, 1), ENDINGS), max_size=25), min_size=1, max_size=8
     ),
 )
-def test_a_store_restored_from_its_journal_is_the_same(tmp_path_factory, kind, length, rounds):
+def test_a_store_restored_from_its_journal_equals_the_original(tmp_path_factory, kind, length, rounds):
     folder = tmp_path_factory.mktemp("journal")
-    written = Written(2, 2 * length, 2, kind)
-    journal = ReplayJournal(folder / "replay", written.store)
+    recorder = EpisodeRecorder(2, 2 * length, 2, kind)
+    journal = ReplayJournal(folder / "replay", recorder.store)
     segments = []
     for steps in rounds:
         for env, ending in steps:
-            written.step(env, ending)
+            recorder.step(env, ending)
         segments = journal.append()
         journal.prune({segment["file"] for segment in segments})
-    again = ReplayStore(written.store.spec, 2, 2 * length)
+    again = ReplayStore(recorder.store.spec, 2, 2 * length)
     ReplayJournal(folder / "replay", again).restore(segments)
-    np.testing.assert_array_equal(again.written, written.store.written)
+    np.testing.assert_array_equal(again.written, recorder.store.written)
     for env in range(2):
-        places = np.arange(again.oldest[env], again.written[env])
+        stored = np.arange(again.oldest[env], again.written[env])
         for name in ("actions", "rewards", "flags"):
             np.testing.assert_array_equal(
-                getattr(again, name)[env, places % length],
-                getattr(written.store, name)[env, places % length],
+                getattr(again, name)[env, stored % length],
+                getattr(recorder.store, name)[env, stored % length],
             )
-        frames = [np.zeros((len(places), *kind.shape), kind.dtype) for _ in range(2)]
-        for store, out in zip((again, written.store), frames, strict=True):
-            if len(places):
-                store.frames.read(store.slots(env, places), out)
+        frames = [np.zeros((len(stored), *kind.shape), kind.dtype) for _ in range(2)]
+        for store, out in zip((again, recorder.store), frames, strict=True):
+            if len(stored):
+                store.frames.read(store.indices(env, stored), out)
         np.testing.assert_array_equal(*frames)
 
 
-def test_a_checkpoint_writes_only_what_is_new_and_drops_what_was_overwritten(tmp_path):
-    written = Written(1, 1000, 1)
-    journal = ReplayJournal(tmp_path / "replay", written.store)
+def test_a_checkpoint_writes_only_new_steps_and_drops_overwritten_ones(tmp_path):
+    recorder = EpisodeRecorder(1, 1000, 1)
+    journal = ReplayJournal(tmp_path / "replay", recorder.store)
     sizes = []
     for _ in range(20):
         for _ in range(100):
-            written.step(0, "")
+            recorder.step(0, "")
         segments = journal.append()
         journal.prune({segment["file"] for segment in segments})
         sizes.append((tmp_path / "replay" / segments[-1]["file"]).stat().st_size)
@@ -149,67 +149,67 @@ def test_a_checkpoint_writes_only_what_is_new_and_drops_what_was_overwritten(tmp
     assert len(list((tmp_path / "replay").iterdir())) == len(segments) <= 11
 
 
-def test_much_that_is_new_is_written_in_several_files(tmp_path, monkeypatch):
-    monkeypatch.setattr("quantail.replay.journal.PLACES", 64)
-    written = Written(2, 400, 1)
+def test_many_new_steps_are_written_to_several_files(tmp_path, monkeypatch):
+    monkeypatch.setattr("quantail.replay.journal.STEPS_PER_FILE", 64)
+    recorder = EpisodeRecorder(2, 400, 1)
     for step in range(500):
-        written.step(step % 2, "truncated" if step % 50 == 49 else "")
-    segments = ReplayJournal(tmp_path / "replay", written.store).append()
+        recorder.step(step % 2, "truncated" if step % 50 == 49 else "")
+    segments = ReplayJournal(tmp_path / "replay", recorder.store).append()
     assert len(segments) > 5
     assert all(sum(s["end"]) - sum(s["begin"]) <= 64 for s in segments)
-    again = ReplayStore(written.store.spec, 2, 400)
+    again = ReplayStore(recorder.store.spec, 2, 400)
     ReplayJournal(tmp_path / "replay", again).restore(segments)
     again.check_valid()
-    np.testing.assert_array_equal(again.frames.frames, written.store.frames.frames)
-    np.testing.assert_array_equal(again.written, written.store.written)
+    np.testing.assert_array_equal(again.frames.frames, recorder.store.frames.frames)
+    np.testing.assert_array_equal(again.written, recorder.store.written)
 
 
-def test_an_episode_cut_after_a_checkpoint_is_cut_in_the_journal_too(tmp_path):
-    written = Written(1, 100, 1)
-    journal = ReplayJournal(tmp_path / "replay", written.store)
-    written.step(0, "")
+def test_an_episode_truncated_after_a_checkpoint_is_truncated_in_the_journal_too(tmp_path):
+    recorder = EpisodeRecorder(1, 100, 1)
+    journal = ReplayJournal(tmp_path / "replay", recorder.store)
+    recorder.step(0, "")
     journal.append()
-    written.store.truncate(0, written.frame())
+    recorder.store.truncate(0, recorder.frame())
     segments = journal.append()
-    again = ReplayStore(written.store.spec, 1, 100)
+    again = ReplayStore(recorder.store.spec, 1, 100)
     ReplayJournal(tmp_path / "replay", again).restore(segments)
     assert again.flags[0, 0] & TRUNCATED
     again.check_valid()
 
 
-def test_the_bytes_announced_are_the_bytes_taken():
+def test_bytes_needed_is_the_memory_of_the_store():
     spec = ObservationSpec((10, 10, 4), "bool", "hwc", 1)
     store = ReplayStore(spec, 1, 1000)
-    taken = store.frames.frames.nbytes + store.actions.nbytes + store.rewards.nbytes + store.flags.nbytes
-    assert ReplayStore.bytes_needed(spec, 1000) == taken
+    used = store.frames.frames.nbytes + store.actions.nbytes + store.rewards.nbytes + store.flags.nbytes
+    assert ReplayStore.bytes_needed(spec, 1000) == used
 
 
-def test_a_replay_that_does_not_fit_is_refused_before_it_is_made():
+def test_a_replay_buffer_that_does_not_fit_in_memory_is_refused():
     free = available_memory()
     assert free
     require_memory(1000)
-    with pytest.raises(QuantailError, match="set a smaller replay_capacity"):
+    with pytest.raises(QuantailError, match="set a smaller buffer_size"):
         require_memory(2 * free)
 
 
-def test_sizes_are_told_in_decimal_units():
+def test_sizes_are_shown_in_decimal_units():
     assert [human_bytes(n) for n in (12, 12_300, 7_065_000_000)] == ["12 bytes", "12.3 kB", "7.1 GB"]
 
 
-def test_the_newest_episodes_returns_are_those_of_a_loop_and_stop_where_it_began():
-    written = Written(1, 32, 1)
+def test_the_returns_of_the_newest_episode_match_a_plain_loop_and_stop_at_its_first_step():
+    recorder = EpisodeRecorder(1, 32, 1)
     for ending in ("", "", "terminated", "", "life", "", "truncated"):
-        written.step(0, ending)
-    told = written.places[0][-2][0]  # the truncated episode
+        recorder.step(0, ending)
+    episode = recorder.steps[0][-2][0]  # the truncated episode
     expected, total = [], 0.0
-    for reward, terminal in zip(reversed(told.rewards), reversed(told.terminal), strict=True):
+    for reward, terminal in zip(reversed(episode.rewards), reversed(episode.terminal), strict=True):
         total = reward + (0.0 if terminal else 0.5 * total)
         expected.append(total)
-    assert written.store.newest_returns(0, 0.5).tolist() == [0.0, *expected]
+    assert recorder.store.newest_returns(0, 0.5).tolist() == [0.0, *expected]
     assert len(expected) == 4
 
 
-def test_an_episode_that_is_cut_where_a_life_was_lost_has_no_frame_after_it():
+def test_an_episode_truncated_where_a_life_was_lost_stores_no_final_frame():
     store = ReplayStore(ObservationSpec((2,), "float32", "vector"), 1, 20)
     store.add(0, np.zeros(2), 0, 1.0, first=True, terminal=True)
     store.truncate(0, np.ones(2))

@@ -1,4 +1,4 @@
-"""Every agent, end to end: a tiny real run, exactly resumed, loaded, and asked under any risk."""
+"""Every agent, end to end: a tiny run that is resumed, loaded and evaluated under risk measures."""
 
 import signal
 
@@ -27,10 +27,10 @@ class Listening(Reporter):
 
 
 @pytest.mark.parametrize("agent", AGENTS)
-def test_a_run_resumed_agrees_bit_for_bit_with_one_that_was_not(agent, tmp_path):
+def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(agent, tmp_path):
     settings = quick(agent)
     if AGENTS[agent].parts.get("replay") == "prioritized":
-        settings["importance_steps"] = 300  # else β would end with the first 200 steps
+        settings["importance_steps"] = 300  # otherwise β would reach 1 after the first 200 steps
     whole = q.train("CartPole-v1", out=tmp_path / "whole", steps=300, **settings)
     q.train("CartPole-v1", out=tmp_path / "half", steps=200, **settings)
     q.resume(tmp_path / "half", steps=300)
@@ -52,7 +52,7 @@ def test_a_run_resumed_agrees_bit_for_bit_with_one_that_was_not(agent, tmp_path)
 
 
 @pytest.mark.parametrize("agent", ["rainbow", "rainbow-iqn", "fqf"])
-def test_noise_priorities_and_fractions_survive_a_sigkill(agent, tmp_path):
+def test_noise_priorities_and_fractions_are_restored_after_a_sigkill(agent, tmp_path):
     settings = flags(quick(agent, "MinAtar/Breakout-v1") | {"steps": 300})
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert quantail("train", "MinAtar/Breakout-v1", "--out", whole, *settings).returncode == 0
@@ -65,7 +65,7 @@ def test_noise_priorities_and_fractions_survive_a_sigkill(agent, tmp_path):
     assert same_learning(whole, broken)
 
 
-def test_evaluating_never_changes_what_a_noisy_agent_learns(tmp_path):
+def test_evaluation_does_not_change_what_a_noisy_agent_learns(tmp_path):
     for name, every in (("often", 10), ("never", 200)):
         settings = quick("rainbow-iqn") | {"evaluation_every": every}
         q.train("CartPole-v1", out=tmp_path / name, steps=200, **settings)
@@ -74,7 +74,7 @@ def test_evaluating_never_changes_what_a_noisy_agent_learns(tmp_path):
         assert (tmp_path / "often" / path).read_bytes() == (tmp_path / "never" / path).read_bytes()
 
 
-def test_a_noisy_agent_explores_without_epsilon_and_answers_without_noise(tmp_path):
+def test_a_noisy_agent_explores_without_epsilon_and_is_evaluated_without_noise(tmp_path):
     agent = q.train("CartPole-v1", out=tmp_path / "run", steps=120, **quick("rainbow"))
     assert {row.split(",")[4] for row in rows(tmp_path / "run", "metrics")} == {"0.0"}
     observation = np.random.default_rng(0).normal(size=(20, 2, 4)).astype(np.float32)
@@ -83,13 +83,13 @@ def test_a_noisy_agent_explores_without_epsilon_and_answers_without_noise(tmp_pa
     assert (q.load(tmp_path / "run", "last").values(observation) == first).all()
 
 
-def test_priorities_are_in_the_checkpoint_and_are_not_all_the_same(tmp_path):
+def test_priorities_are_saved_in_the_checkpoint_and_are_not_all_equal(tmp_path):
     q.train("CartPole-v1", out=tmp_path / "run", steps=200, **quick("prioritized-dqn"))
     leaves = load_file(tmp_path / "run/checkpoints/000000200/sampler.safetensors")["leaves"]
     assert len(np.unique(leaves)) > 20
 
 
-def test_ingredients_compose_by_flags(tmp_path, capsys):
+def test_parts_can_be_combined_with_flags(tmp_path, capsys):
     run = tmp_path / "run"
     words = ("--agent", "iqn", "--n-step", 3, "--double", "--replay", "prioritized")
     settings = quick("iqn")
@@ -103,7 +103,7 @@ def test_ingredients_compose_by_flags(tmp_path, capsys):
     assert (agent.settings.double, agent.settings.n_step) == (True, 3)
 
 
-def test_what_cannot_be_is_refused_before_anything_starts(tmp_path, capsys):
+def test_contradictory_settings_are_refused_before_the_run_starts(tmp_path, capsys):
     run = tmp_path / "run"
     for words, says in (
         (["--agent", "m-iqn", "--double"], "munchausen takes double no and n_step 1, not double yes"),
@@ -120,15 +120,15 @@ def test_what_cannot_be_is_refused_before_anything_starts(tmp_path, capsys):
         assert not run.exists()
 
 
-def test_a_risk_for_an_agent_that_knows_the_mean_alone_is_told_to_have_no_effect(tmp_path):
+def test_a_risk_measure_for_an_agent_that_learns_only_the_mean_causes_a_warning(tmp_path):
     heard = Listening()
     settings = quick("dqn") | {"risk": "cvar:0.1", "n_step": 1}
     q.train("CartPole-v1", out=tmp_path / "run", steps=60, reporter=heard, **settings)
     assert len(heard.warnings) == 1
-    assert "dqn learns the mean alone, so risk cvar:0.1 changes nothing" in heard.warnings[0]
+    assert "dqn learns only the mean return, so risk cvar:0.1 does not change" in heard.warnings[0]
 
 
-def test_an_agent_that_never_explores_is_told(tmp_path):
+def test_an_agent_that_never_explores_causes_a_warning(tmp_path):
     heard = Listening()
     settings = quick("rainbow") | {"noisy": False, "epsilon_start": 0.0, "epsilon_end": 0.0}
     q.train("CartPole-v1", out=tmp_path / "run", steps=60, reporter=heard, **settings)
@@ -136,7 +136,7 @@ def test_an_agent_that_never_explores_is_told(tmp_path):
 
 
 class Paying(gym.Env):
-    """Ten steps of reward 1, or of −1 once in a while."""
+    """Ten steps with reward 1, or −1 in three of ten episodes."""
 
     observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
     action_space = gym.spaces.Discrete(2)
@@ -152,7 +152,7 @@ class Paying(gym.Env):
 
 
 @pytest.mark.parametrize(("support", "warned"), [((-10, 10), False), ((-5, 5), True), ((-10, 4), True)])
-def test_returns_that_leave_the_support_are_told_with_the_range_that_was_seen(support, warned, tmp_path):
+def test_returns_outside_the_support_cause_a_warning_with_their_range(support, warned, tmp_path):
     heard = Listening()
     settings = quick("c51") | {"stack": 1, "value_min": support[0], "value_max": support[1]}
     q.train(Paying, out=tmp_path / "run", steps=200, discount=1.0, reporter=heard, **settings)
@@ -164,15 +164,16 @@ def test_returns_that_leave_the_support_are_told_with_the_range_that_was_seen(su
     assert any("to 10 were seen" in warning for warning in heard.warnings)
 
 
-def test_the_support_is_told_again_only_when_it_is_left_twice_as_far():
+def test_the_support_warning_is_repeated_only_when_returns_are_twice_as_far_outside():
     watch = SupportWatch(-1.0, 1.0)
-    told = [bool(watch.see(np.array([0.0, high]))) for high in (0.5, 1.5, 1.8, 2.0, 2.1, 3.0, 9.0, 2.0)]
-    assert told == [False, True, False, False, True, False, True, False]
+    highs = (0.5, 1.5, 1.8, 2.0, 2.1, 3.0, 9.0, 2.0)
+    warned = [bool(watch.check(np.array([0.0, high]))) for high in highs]
+    assert warned == [False, True, False, False, True, False, True, False]
 
 
-def test_importance_rises_on_a_line_to_one(tmp_path):
+def test_importance_increases_linearly_to_one(tmp_path):
     settings = quick("prioritized-dqn") | {"importance_start": 0.2, "importance_steps": 100}
-    settings |= {"learn_start": 60, "update_every": 4}
+    settings |= {"learning_starts": 60, "train_frequency": 4}
     seen = []
 
     class Watching(Replay):
@@ -187,7 +188,7 @@ def test_importance_rises_on_a_line_to_one(tmp_path):
     assert seen == pytest.approx([min(1.0, 0.2 + 0.8 * step / 100) for step in steps])
 
 
-def test_importance_stays_at_one_when_a_run_is_lengthened(tmp_path):
+def test_importance_stays_at_one_when_a_run_is_extended(tmp_path):
     q.train("CartPole-v1", out=tmp_path / "run", steps=120, **quick("prioritized-dqn"))
     seen = []
 

@@ -1,4 +1,4 @@
-"""A run whose files were damaged is refused in one sentence, or goes on exactly."""
+"""A run with damaged files is refused with one error message, or continues exactly."""
 
 import json
 import os
@@ -43,7 +43,7 @@ def replace(path, old, new):
     ("old", "new"),
     [('"state": 1', '"state": 2'), ('"metrics": ', '"metrics": 1'), ('"log": 200', '"log": 201')],
 )
-def test_one_changed_digit_of_a_checkpoints_state_is_refused(run, old, new, capsys):
+def test_a_checkpoint_with_one_changed_digit_in_its_state_is_refused(run, old, new, capsys):
     replace(state_of(run), old, new)
     before = {path: path.read_bytes() for path in run.glob("*.csv")}
     assert command("resume", run, "--steps", 240) == 2
@@ -61,7 +61,7 @@ def test_one_changed_digit_of_a_checkpoints_state_is_refused(run, old, new, caps
     ("old", "new"),
     [('"learning_rate"', '"learning_rade"'), ('"seed": 0', '"seed": 1'), ('"CartPole-', '"CartPole_')],
 )
-def test_one_changed_letter_of_run_json_is_refused(run, old, new):
+def test_a_run_json_with_one_changed_letter_is_refused(run, old, new):
     replace(run / "run.json", old, new)
     for use in (q.load, q.resume, read_history):
         with pytest.raises(QuantailError, match=r"run\.json is damaged: .* checksum"):
@@ -83,12 +83,12 @@ def test_the_layout_of_a_file_may_change_but_not_its_content(run):
     assert q.load(run, "last").checkpoint == 200
 
 
-def test_a_run_made_longer_keeps_a_checksum_that_is_right(run):
+def test_extending_a_run_updates_its_checksum(run):
     RunFolder(run).extend(1234)
     assert RunFolder(run).read().settings.steps == 1234
 
 
-def test_settings_of_another_version_are_refused_and_named(run):
+def test_the_error_for_settings_of_another_version_names_them(run):
     with editing(run / "run.json") as content:
         content["settings"]["learning_rade"] = 0.1
     with pytest.raises(QuantailError, match=r"does not know \(learning_rade\)"):
@@ -99,14 +99,14 @@ def test_settings_of_another_version_are_refused_and_named(run):
         q.resume(run, steps=240)
 
 
-def test_a_setting_of_the_wrong_kind_names_the_file(run):
+def test_the_error_for_a_setting_of_the_wrong_type_names_the_file(run):
     with editing(run / "run.json") as content:
         content["settings"]["kappa"] = [1]
     with pytest.raises(QuantailError, match=r"run\.json is damaged: kappa takes"):
         q.load(run)
 
 
-# Values that are wrong though the checksum is right
+# Wrong values with a correct checksum
 
 
 def put(*keys, value):
@@ -121,7 +121,7 @@ def put(*keys, value):
 WRONG_VALUES = {
     "steps": put("steps", value="many"),
     "generators": put("generators", "replay", value="x"),
-    "a generator gone": lambda state: state["generators"].pop("replay"),
+    "a missing generator": lambda state: state["generators"].pop("replay"),
     "an unknown generator": put("generators", "other", value={}),
     "recent": put("recent", value=[["a", 1]]),
     "recent as a number": put("recent", value=3),
@@ -136,23 +136,23 @@ WRONG_VALUES = {
     "unknown action": put("playing", 0, "actions", value=[7]),
     "replay": put("replay", value=[{}]),
     "end": put("replay", -1, "end", value=["x"]),
-    "places that do not fit": put("replay", -1, "end", value=[10**6]),
-    "lanes": put("replay", -1, "begin", value=[0, 0]),
+    "an end that does not match": put("replay", -1, "end", value=[10**6]),
+    "num_envs": put("replay", -1, "begin", value=[0, 0]),
     "checksums": put("checksums", value=[1]),
 }
 
 
 @pytest.mark.parametrize("change", WRONG_VALUES.values(), ids=WRONG_VALUES)
-def test_a_wrong_value_is_one_sentence_that_names_the_checkpoint_and_the_older_one(run, change, capsys):
+def test_the_error_for_a_wrong_value_names_the_checkpoint_and_an_older_one(run, change, capsys):
     with editing(state_of(run)) as state:
         change(state)
     before = {path: path.read_bytes() for path in run.glob("*.csv")}
     assert command("resume", run, "--steps", 240) == 2
     said = capsys.readouterr().err
-    assert said.count("\n") < 15  # the lines about the run, then the sentence
+    assert said.count("\n") < 15  # the description of the run, then the error message
     last = said.strip().splitlines()[-1]
     assert "checkpoints/000000200" in last
-    assert "An older one is kept: use --checkpoint 150." in last
+    assert "An older checkpoint exists: use --checkpoint 150." in last
     assert {path: path.read_bytes() for path in run.glob("*.csv")} == before
     q.resume(run, steps=240, checkpoint="150")
     assert (run / "checkpoints/last").read_text() == "000000240\n"
@@ -160,7 +160,7 @@ def test_a_wrong_value_is_one_sentence_that_names_the_checkpoint_and_the_older_o
 
 @pytest.mark.parametrize("file", ["agent", "learner", "actor"])
 @pytest.mark.parametrize("how", ["gone", "shape"])
-def test_wrong_tensors_are_one_sentence_that_names_the_older_checkpoint(run, file, how):
+def test_the_error_for_wrong_tensors_names_an_older_checkpoint(run, file, how):
     path = run / f"checkpoints/000000200/{file}.safetensors"
     arrays = load_file(path)
     name = {"agent": "torso.1.weight", "learner": "target.torso.1.weight", "actor": "observations"}[file]
@@ -185,7 +185,7 @@ def test_wrong_tensors_are_one_sentence_that_names_the_older_checkpoint(run, fil
     ],
     ids=lambda error: type(error).__name__,
 )
-def test_whatever_restoring_raises_is_a_sentence(run, error, monkeypatch):
+def test_any_error_while_restoring_becomes_an_error_message(run, error, monkeypatch):
     def fail(*_):
         raise error
 
@@ -194,7 +194,7 @@ def test_whatever_restoring_raises_is_a_sentence(run, error, monkeypatch):
         q.resume(run, steps=240)
 
 
-def test_a_segment_that_is_missing_names_the_older_checkpoint(run):
+def test_the_error_for_a_missing_segment_names_an_older_checkpoint(run):
     old, new = (
         {part["file"] for part in json.loads(state_of(run, name).read_text())["replay"]}
         for name in ("000000150", "000000200")
@@ -208,7 +208,7 @@ def test_a_segment_that_is_missing_names_the_older_checkpoint(run):
 
 
 @pytest.mark.parametrize("header", [b"\xff\xfe", b"steps,frames\n", b"1,2,3\n", b"stebs"])
-def test_a_damaged_header_of_a_table_is_told_before_anything_is_changed(run, header, capsys):
+def test_a_damaged_header_of_a_table_is_reported_before_anything_is_changed(run, header, capsys):
     table = run / "metrics.csv"
     content = table.read_bytes()
     damaged = header + content.split(b"\n", 1)[1]
@@ -222,7 +222,7 @@ def test_a_damaged_header_of_a_table_is_told_before_anything_is_changed(run, hea
 
 @pytest.mark.parametrize("left", [-20, -1, 5, 0])
 @pytest.mark.parametrize("name", ["metrics", "evaluations", "episodes"])
-def test_a_table_that_is_too_short_goes_on_after_its_last_whole_row(run, name, left):
+def test_a_table_that_is_too_short_continues_after_its_last_complete_row(run, name, left):
     table = run / f"{name}.csv"
     content = table.read_bytes()
     table.write_bytes(content[:left])
@@ -232,16 +232,16 @@ def test_a_table_that_is_too_short_goes_on_after_its_last_whole_row(run, name, l
     header, *lines = table.read_text().splitlines()
     assert header == content.decode().split("\n")[0]
     assert all(line.count(",") == header.count(",") for line in lines)
-    whole = content[:left].decode().split("\n")[1:-1]
-    assert lines[: len(whole)] == whole
-    assert len(lines) > len(whole)
+    complete = content[:left].decode().split("\n")[1:-1]
+    assert lines[: len(complete)] == complete
+    assert len(lines) > len(complete)
     read_history(run)
 
 
-def test_rows_that_do_not_end_where_the_checkpoint_says_are_cut_to_whole_ones(run):
+def test_a_table_whose_rows_have_moved_is_truncated_to_complete_rows(run):
     table = run / "metrics.csv"
     header, rest = table.read_text().split("\n", 1)
-    table.write_text(f"{header}\n1,{rest}")  # as an editor may leave it: two bytes more
+    table.write_text(f"{header}\n1,{rest}")  # an edit that adds two bytes
     heard = Listening()
     q.resume(run, steps=240, reporter=heard)
     assert any("lost rows" in one for one in heard.warnings)
@@ -249,7 +249,7 @@ def test_rows_that_do_not_end_where_the_checkpoint_says_are_cut_to_whole_ones(ru
     assert [line.split(",")[0] for line in rows(run, "metrics")][-2:] == ["220", "240"]
 
 
-def test_the_tables_are_on_disk_before_the_state_that_counts_on_them(run, monkeypatch):
+def test_the_tables_are_flushed_to_disk_before_the_state_that_refers_to_them(run, monkeypatch):
     synced = []
     real = os.fsync
 
@@ -267,7 +267,11 @@ def test_the_tables_are_on_disk_before_the_state_that_counts_on_them(run, monkey
 
 
 def test_weights_that_are_not_finite_are_never_saved(tmp_path):
-    settings = QUICK["CartPole-v1"] | {"learn_start": 100, "update_every": 100, "learning_rate": 1e38}
+    settings = QUICK["CartPole-v1"] | {
+        "learning_starts": 100,
+        "train_frequency": 100,
+        "learning_rate": 1e38,
+    }
     with pytest.raises(QuantailError, match="weights were not finite by update 1: learning diverged"):
         q.train("CartPole-v1", out=tmp_path / "run", steps=100, **settings)
     assert (tmp_path / "run/checkpoints/last").read_text() == "000000050\n"
@@ -279,7 +283,7 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path):
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_every_network_is_checked_before_a_save(tmp_path, network, value):
     trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=100, **QUICK["CartPole-v1"])
-    trainer.gathering.start()
+    trainer.collector.start()
     trainer.save()
     parameters = list(getattr(trainer.learner, network).parameters())
     with torch.no_grad():
@@ -302,26 +306,26 @@ def test_an_agent_whose_weights_are_not_finite_is_refused(run):
         q.resume(run, steps=240)
 
 
-# Environments that carry something over from one episode to the next
+# Environments that carry state over from one episode to the next
 
 
 def normalized():
     return gym.wrappers.NormalizeReward(gym.make("CartPole-v1"))
 
 
-def test_rewards_that_do_not_replay_are_told(tmp_path):
+def test_rewards_that_cannot_be_replayed_cause_a_warning(tmp_path):
     settings = QUICK["CartPole-v1"] | {"checkpoint_every": 100}
     q.train(normalized, out=tmp_path / "run", steps=100, **settings)
     assert json.loads(state_of(tmp_path / "run", "000000100").read_text())["playing"][0]["actions"]
     heard = Listening()
     q.resume(tmp_path / "run", steps=150, env=normalized, reporter=heard)
-    assert [one for one in heard.warnings if "rewards" in one and "not exact" in one]
+    assert [one for one in heard.warnings if "rewards" in one and "not an exact" in one]
 
 
-def test_rewards_that_replay_are_not_told(run, cartpoles):
+def test_rewards_that_can_be_replayed_cause_no_warning(run, cartpoles):
     heard = Listening()
     q.resume(run, steps=240, reporter=heard)
-    assert not [one for one in heard.warnings if "not exact" in one]
+    assert not [one for one in heard.warnings if "not an exact" in one]
     whole = shutil.copytree(cartpoles / "iqn-0", run.with_name("whole"))
     q.resume(whole, steps=240)
     assert same_learning(run, whole)

@@ -13,7 +13,7 @@ from tests.helpers.sealed import editing
 
 
 def changed(run, target, *, preset="small", env="CartPole-v1", **settings):
-    """A copy of a run that says something else of itself."""
+    """Copy a run and change its preset, environment or settings."""
     shutil.copytree(run, target)
     with editing(target / "run.json") as about:
         about |= {"preset": preset, "env": env}
@@ -21,7 +21,7 @@ def changed(run, target, *, preset="small", env="CartPole-v1", **settings):
     return target
 
 
-def test_runs_that_differ_by_their_seed_are_one_group_and_others_are_not(cartpoles):
+def test_runs_that_differ_only_by_their_seed_form_one_group(cartpoles):
     groups = group_runs([read_history(cartpoles / name) for name in ("dqn-0", "iqn-1", "iqn-0")])
     assert [(group.label, [run.settings.seed for run in group.runs]) for group in groups] == [
         ("dqn", [0]),
@@ -29,13 +29,13 @@ def test_runs_that_differ_by_their_seed_are_one_group_and_others_are_not(cartpol
     ]
 
 
-def test_a_label_tells_what_differs_where_the_name_does_not(cartpoles, tmp_path):
+def test_labels_list_the_differences_between_agents_of_the_same_name(cartpoles, tmp_path):
     other = changed(cartpoles / "iqn-0", tmp_path / "other", kappa=0.5, steps=999, threads=7)
     groups = group_runs([read_history(cartpoles / "iqn-0"), read_history(other)])
     assert [group.label for group in groups] == ["iqn, kappa 1.0", "iqn, kappa 0.5"]
 
 
-def test_curves_are_taken_where_every_seed_was_evaluated(cartpoles, tmp_path):
+def test_curves_have_the_steps_at_which_every_seed_was_evaluated(cartpoles, tmp_path):
     short = shutil.copytree(cartpoles / "iqn-1", tmp_path / "short")
     table = short / "evaluations.csv"
     table.write_text("\n".join(table.read_text().splitlines()[:-1]) + "\n")
@@ -46,7 +46,7 @@ def test_curves_are_taken_where_every_seed_was_evaluated(cartpoles, tmp_path):
         assert row[0] == run.curve["mean"][run.curve["steps"] == 100.0]
 
 
-def test_a_history_is_what_the_run_wrote(cartpoles):
+def test_a_history_has_what_the_run_wrote(cartpoles):
     history = read_history(cartpoles / "iqn-0")
     assert history.curve["steps"].tolist() == [100.0, 200.0]
     assert np.isfinite(history.random)
@@ -54,7 +54,7 @@ def test_a_history_is_what_the_run_wrote(cartpoles):
     assert history.protocol.label.startswith("own v1")
 
 
-def test_a_row_that_is_being_written_is_left_out(cartpoles, tmp_path):
+def test_a_partially_written_row_is_ignored(cartpoles, tmp_path):
     run = shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
     table = run / "evaluations.csv"
     table.write_text(table.read_text() + "300,300,agent,own")
@@ -72,8 +72,8 @@ def test_a_run_before_its_first_checkpoint_can_be_read(cartpoles, tmp_path):
     assert group_runs([history])[0].curves()[1].shape == pytest.approx((1, 0))
 
 
-def test_no_evaluation_in_training_plays_the_episodes_by_which_the_run_is_scored_later(cartpoles):
-    """Else the choice of the best checkpoint would flatter its score."""
+def test_evaluations_during_training_and_the_final_evaluation_use_different_seeds(cartpoles):
+    """Otherwise the selection of the best checkpoint would bias its score."""
     with (cartpoles / "iqn-0" / "evaluations.csv").open() as file:
         rows = list(csv.DictReader(file))
     seeds = [int(row["seed"]) for row in rows]
@@ -81,7 +81,7 @@ def test_no_evaluation_in_training_plays_the_episodes_by_which_the_run_is_scored
     assert inspect.signature(quantail.evaluate).parameters["seed"].default not in seeds
 
 
-def test_every_evaluation_tells_its_protocol(cartpoles):
+def test_every_evaluation_records_its_protocol(cartpoles):
     with (cartpoles / "iqn-0" / "evaluations.csv").open() as file:
         random, *agent = csv.DictReader(file)
     own = read_history(cartpoles / "iqn-0").protocol
@@ -98,11 +98,11 @@ def test_runs_of_one_game_under_two_presets_are_two_agents(cartpoles, tmp_path):
     assert labels(cartpoles / "iqn-0", mine) == ["iqn, kappa 1.0", "iqn, kappa 0.5"]
 
 
-def test_presets_that_differ_in_much_are_told_by_their_names(cartpoles, tmp_path):
-    much = {"batch_size": 9, "learning_rate": 0.5, "target_every": 7, "learn_start": 77}
+def test_presets_that_differ_in_many_settings_are_distinguished_by_their_names(cartpoles, tmp_path):
+    many = {"batch_size": 9, "learning_rate": 0.5, "target_update_interval": 7, "learning_starts": 77}
     runs = [
-        changed(cartpoles / "iqn-0", tmp_path / "a", preset="a/mine.toml", **much),
-        changed(cartpoles / "iqn-0", tmp_path / "b", preset="a/mine.toml", **much | {"kappa": 0.5}),
+        changed(cartpoles / "iqn-0", tmp_path / "a", preset="a/mine.toml", **many),
+        changed(cartpoles / "iqn-0", tmp_path / "b", preset="a/mine.toml", **many | {"kappa": 0.5}),
     ]
     assert labels(cartpoles / "iqn-0", *runs) == [
         "iqn, small", "iqn, mine.toml, kappa 1.0", "iqn, mine.toml, kappa 0.5"
@@ -111,7 +111,7 @@ def test_presets_that_differ_in_much_are_told_by_their_names(cartpoles, tmp_path
     assert labels(runs[0], other)[0] == "iqn, a/mine.toml"
 
 
-def test_games_of_one_family_under_two_presets_are_not_one_agent_over_games(cartpoles, tmp_path):
+def test_games_of_one_family_under_two_presets_are_two_agents(cartpoles, tmp_path):
     first = changed(cartpoles / "iqn-0", tmp_path / "a", preset="atari-paper", env="ALE/Pong-v5")
     options = {"preset": "atari-fast", "env": "BreakoutNoFrameskip-v4", "kappa": 0.5}
     second = changed(cartpoles / "iqn-0", tmp_path / "b", **options)
@@ -123,9 +123,11 @@ def test_games_of_one_family_under_two_presets_are_not_one_agent_over_games(cart
 @pytest.mark.parametrize(
     ("setting", "value"),
     [("risk", "cvar:0.1"), ("behaviour_risk", "wang:1"), ("target_risk", "cpw:0.71"),
-     ("evaluation_risk", "pow:2"), ("risk_steps", 50)],
+     ("evaluation_risk", "pow:2"), ("risk_anneal_steps", 50)],
 )  # fmt: skip
-def test_another_attitude_to_risk_is_another_agent(cartpoles, tmp_path, setting, value):
+def test_runs_with_different_risk_configurations_are_different_agents(
+    cartpoles, tmp_path, setting, value
+):
     other = changed(cartpoles / "iqn-1", tmp_path / "other", **{setting: value})
     first, second = group_runs([read_history(cartpoles / "iqn-0"), read_history(other)])
     assert first.label != second.label
@@ -142,7 +144,7 @@ def test_steps_and_seconds_are_those_of_the_last_checkpoint(cartpoles, tmp_path)
 
 
 @pytest.mark.parametrize("change", [{"seconds": [1]}, {"seconds": {"acting": "x"}}, {"steps": "x"}])
-def test_a_damaged_account_of_time_is_named(cartpoles, tmp_path, change):
+def test_damaged_timing_is_reported_with_its_file(cartpoles, tmp_path, change):
     run = shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
     with editing(run / "checkpoints" / "000000200" / "state.json") as state:
         state |= change

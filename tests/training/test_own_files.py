@@ -1,4 +1,4 @@
-"""Training removes and changes only files that it wrote itself."""
+"""Training changes and removes only files that it wrote itself."""
 
 import fcntl
 import os
@@ -61,13 +61,13 @@ def test_a_run_whose_checkpoints_are_missing_is_refused_and_nothing_is_removed(r
     (run / "my_notes.csv").write_text("mine")
     before = contents(run)
     heard = Listening()
-    with pytest.raises(QuantailError, match="no checkpoint to go on from, though its"):
+    with pytest.raises(QuantailError, match="no checkpoint to resume from, although its"):
         q.resume(run, reporter=heard)
     assert contents(run) == before
     assert not heard.warnings
 
 
-def test_tables_that_are_not_the_runs_own_are_never_removed(run):
+def test_tables_that_the_run_did_not_write_are_never_removed(run):
     for folder in ("checkpoints", "replay"):
         shutil.rmtree(run / folder)
     for path in run.glob("*.csv"):
@@ -86,7 +86,7 @@ def test_tables_that_are_not_the_runs_own_are_never_removed(run):
         ("os.rename", ".000000050.part"),
     ],
 )
-def test_a_run_killed_in_its_first_save_begins_again_exactly(event, name, cartpoles, tmp_path):
+def test_a_run_killed_in_its_first_save_restarts_exactly(event, name, cartpoles, tmp_path):
     run = tmp_path / "run"
     settings = flags(quick("iqn") | {"steps": 200, "seed": 0})
     killed_at(event, name, "train", "CartPole-v1", "--quiet", "--out", run, *settings)
@@ -94,11 +94,11 @@ def test_a_run_killed_in_its_first_save_begins_again_exactly(event, name, cartpo
     assert not Checkpoints(run / "checkpoints").names()
     heard = Listening()
     q.resume(run, reporter=heard)
-    assert [one for one in heard.warnings if "begins again at step 0" in one]
+    assert [one for one in heard.warnings if "restarts at step 0" in one]
     assert same_learning(run, cartpoles / "iqn-0")
 
 
-def test_without_a_checkpoint_only_the_last_one_begins_again(tmp_path):
+def test_without_a_checkpoint_only_resuming_from_last_restarts_the_run(tmp_path):
     prepare("CartPole-v1", out=tmp_path / "run", steps=60, **CARTPOLE).close()
     with pytest.raises(QuantailError, match="has not saved yet"):
         q.resume(tmp_path / "run", checkpoint="previous")
@@ -125,7 +125,7 @@ def test_a_symbolic_link_where_training_writes_is_refused(run, name, tmp_path):
     assert contents(tmp_path) == before
 
 
-def test_a_lock_that_is_a_link_never_empties_what_it_points_to(run, tmp_path):
+def test_a_lock_that_is_a_link_does_not_change_its_target(run, tmp_path):
     (tmp_path / "precious").write_text("precious")
     (run / ".lock").unlink(missing_ok=True)
     (run / ".lock").symlink_to(tmp_path / "precious")
@@ -140,10 +140,10 @@ def test_the_folder_of_a_run_may_itself_be_a_link(run, tmp_path):
     assert Checkpoints(run / "checkpoints").names()[-1] == "000000230"
 
 
-# Runs that did not begin
+# Runs that did not start
 
 
-BIRTH = [
+START = [
     ("open", "/.lock"),
     ("os.mkdir", "run/checkpoints"),
     ("open", "/.run.json.part"),
@@ -151,15 +151,15 @@ BIRTH = [
 ]
 
 
-@pytest.mark.parametrize(("event", "name"), BIRTH)
-def test_a_run_killed_before_it_has_a_run_json_begins_at_the_next_try(event, name, tmp_path):
+@pytest.mark.parametrize(("event", "name"), START)
+def test_a_run_killed_before_it_has_a_run_json_can_be_started_again(event, name, tmp_path):
     run, words = tmp_path / "run", flags(CARTPOLE | {"steps": 60})
     killed_at(event, name, "train", "CartPole-v1", "--quiet", "--out", run, *words)
     assert run.exists()
     assert not (run / "run.json").exists()
     refused = quantail("resume", run)
     assert refused.returncode == 2
-    assert "Begin it with quantail train" in refused.stderr
+    assert "Start it with quantail train" in refused.stderr
     q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
     assert not (run / ".run.json.part").exists()
     assert rows(run, "metrics")
@@ -168,7 +168,7 @@ def test_a_run_killed_before_it_has_a_run_json_begins_at_the_next_try(event, nam
 @pytest.mark.parametrize(
     "name", ["notes.txt", "checkpoints/notes.txt", "replay/x", ".hidden", ".lock/x", "metrics.csv"]
 )
-def test_a_folder_with_anything_of_the_users_is_refused(name, tmp_path):
+def test_a_folder_with_any_file_of_the_user_is_refused(name, tmp_path):
     path = tmp_path / "run" / name
     path.parent.mkdir(parents=True)
     path.write_text("mine")
@@ -178,10 +178,10 @@ def test_a_folder_with_anything_of_the_users_is_refused(name, tmp_path):
 
 
 @pytest.mark.parametrize("error", [MemoryError, RuntimeError, KeyboardInterrupt, QuantailError])
-@pytest.mark.parametrize("made", [True, False], ids=["new folder", "empty folder"])
-def test_a_run_that_fails_before_it_begins_frees_its_folder(error, made, tmp_path, monkeypatch):
+@pytest.mark.parametrize("is_new", [True, False], ids=["new folder", "empty folder"])
+def test_a_run_that_fails_to_start_cleans_its_folder(error, is_new, tmp_path, monkeypatch):
     run = tmp_path / "run"
-    if not made:
+    if not is_new:
         run.mkdir()
     with monkeypatch.context() as patch:
 
@@ -192,12 +192,12 @@ def test_a_run_that_fails_before_it_begins_frees_its_folder(error, made, tmp_pat
         patch.setattr("quantail.training.trainer.open_sinks", fail)
         with pytest.raises(error):
             q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
-    assert run.exists() is not made
-    assert made or not list(run.iterdir())
+    assert run.exists() is not is_new
+    assert is_new or not list(run.iterdir())
     q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
 
 
-def test_a_run_that_fails_before_it_begins_leaves_files_of_others(tmp_path, monkeypatch):
+def test_a_run_that_fails_to_start_does_not_remove_other_files(tmp_path, monkeypatch):
     run = tmp_path / "run"
 
     def fail(*_):
@@ -211,7 +211,7 @@ def test_a_run_that_fails_before_it_begins_leaves_files_of_others(tmp_path, monk
     assert sorted(path.name for path in run.rglob("*")) == ["checkpoints", "notes.txt", "notes.txt"]
 
 
-def test_a_folder_in_which_another_process_begins_is_refused(tmp_path):
+def test_a_folder_in_which_another_process_starts_a_run_is_refused(tmp_path):
     run = tmp_path / "run"
     run.mkdir()
     with (
@@ -225,7 +225,7 @@ def test_a_folder_in_which_another_process_begins_is_refused(tmp_path):
 # The lock
 
 
-def test_a_lock_is_let_go_though_a_forked_process_still_has_it_open(tmp_path):
+def test_a_lock_is_released_even_if_a_forked_process_still_has_it_open(tmp_path):
     reading, writing = os.pipe()
     with RunFolder(tmp_path).held():
         child = os.fork()
@@ -240,7 +240,7 @@ def test_a_lock_is_let_go_though_a_forked_process_still_has_it_open(tmp_path):
     os.waitpid(child, 0)
 
 
-def test_a_lock_file_that_was_removed_while_it_was_waited_for_is_not_a_lock(tmp_path, monkeypatch):
+def test_a_lock_file_that_was_removed_while_waiting_for_it_is_created_again(tmp_path, monkeypatch):
     path, real, seen = tmp_path / ".lock", fcntl.flock, []
 
     def flock(file, how):

@@ -1,4 +1,4 @@
-"""A save removes old files of its own names only, and goes on where it cannot remove them."""
+"""Saving removes only old files with names of its own, and continues if it cannot remove them."""
 
 import errno
 import os
@@ -17,7 +17,7 @@ def run(cartpoles, tmp_path):
     return shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
 
 
-def test_a_save_removes_no_folder_or_file_that_it_did_not_name(run):
+def test_saving_removes_no_folder_or_file_of_another_name(run):
     checkpoints, replay = run / "checkpoints", run / "replay"
     kept = [
         checkpoints / name
@@ -39,7 +39,7 @@ def test_a_save_removes_no_folder_or_file_that_it_did_not_name(run):
     assert set(Checkpoints(checkpoints).names()) >= {"000000250", "000000260"}
 
 
-def test_a_link_in_place_of_an_old_checkpoint_or_segment_is_left_alone(run, tmp_path):
+def test_a_link_in_place_of_an_old_checkpoint_or_segment_is_not_removed(run, tmp_path):
     (tmp_path / "else").mkdir()
     (tmp_path / "else/file").write_text("mine")
     link = run / "checkpoints/000000010"
@@ -54,7 +54,7 @@ def test_a_link_in_place_of_an_old_checkpoint_or_segment_is_left_alone(run, tmp_
     assert not heard.warnings
 
 
-def test_folders_that_are_no_checkpoints_are_ignored(run):
+def test_folders_that_are_not_checkpoints_are_ignored(run):
     for name in ("1abc", "2-copy", "000000900-copy", "0000000900", "²²²²²²²²²"):
         (run / "checkpoints" / name).mkdir()
     (run / "checkpoints/000000900").write_text("a file")
@@ -73,35 +73,35 @@ def test_checkpoints_are_ordered_by_their_steps(tmp_path):
 
 
 @pytest.mark.parametrize("which", ["²", "5" * 5000, "-1", "1abc", "٣"])
-def test_a_checkpoint_that_cannot_be_is_told_in_a_sentence(run, which, capsys):
+def test_the_error_for_an_invalid_checkpoint_is_short(run, which, capsys):
     assert command("eval", run, f"--checkpoint={which}") == 2
     said = capsys.readouterr().err
-    assert "is not there: it takes last, best, previous" in said
+    assert "does not exist: use last, best, previous" in said
     assert len(said) < 300
     assert q.load(run, "00000000000200").checkpoint == 200
 
 
-def test_the_older_checkpoint_that_is_advised_is_older(run, capsys):
+def test_only_an_older_checkpoint_is_suggested(run, capsys):
     (run / "checkpoints/000000150/agent.safetensors").write_bytes(b"x")
     assert command("eval", run, "--checkpoint", 150) == 2
     said = capsys.readouterr().err
-    assert "missing, damaged or cut short." in said
+    assert "missing, damaged or truncated." in said
     assert "200" not in said
 
 
-def test_to_resume_only_an_older_checkpoint_that_is_whole_is_advised(run, capsys):
+def test_for_resuming_only_an_intact_older_checkpoint_is_suggested(run, capsys):
     (run / "checkpoints/000000200/agent.safetensors").write_bytes(b"x")
     assert command("resume", run, "--steps", 260) == 2
     assert "use --checkpoint 150" in capsys.readouterr().err
     (run / "checkpoints/000000150/agent.safetensors").write_bytes(b"x")
     assert command("resume", run, "--steps", 260) == 2
-    assert "An older one" not in capsys.readouterr().err  # an older best one has no replay
+    assert "An older" not in capsys.readouterr().err  # an older best checkpoint has no replay buffer
 
 
-# What cannot be removed
+# Files that cannot be removed
 
 
-def test_an_old_file_that_cannot_be_removed_is_warned_of_once_and_tried_again(run, monkeypatch):
+def test_an_old_file_that_cannot_be_removed_causes_one_warning_and_is_tried_again(run, monkeypatch):
     stuck = {"rmdir": 0, "unlink": 0}
 
     def busy(name, real):
@@ -125,10 +125,10 @@ def test_an_old_file_that_cannot_be_removed_is_warned_of_once_and_tried_again(ru
     assert not (run / "replay/000000000000-000000000050.safetensors").exists()
 
 
-def test_a_checkpoint_whose_removal_was_cut_off_is_not_taken_for_a_whole_one(run):
+def test_a_checkpoint_whose_removal_was_interrupted_is_not_a_checkpoint_any_more(run):
     for event in ("os.remove", "os.rmdir"):
         again = shutil.copytree(run, run.with_name(event))
-        # The files of a checkpoint are removed by their names alone, within its folder.
+        # The audit event has only the file name, because files are removed relative to their folder.
         name = "agent.safetensors" if event == "os.remove" else ".000000150.part"
         killed_at(event, name, "resume", again, "--quiet", "--steps", 260)
         assert "000000150" not in Checkpoints(again / "checkpoints").names()

@@ -13,8 +13,8 @@ from quantail.evaluation.results import Result, require_one_protocol
 from quantail.evaluation.starts import read_recording
 from quantail.risk import CVaR, Neutral
 from quantail.training.checkpoints import Checkpoints
-from quantail.training.chosen_results import gather_results
 from quantail.training.results import save_result, saved_results
+from quantail.training.select_results import gather_results
 from tests.helpers.sealed import editing
 
 OWN = Protocol("own", epsilon=0.0, episodes=2)
@@ -25,8 +25,8 @@ def run(cartpoles, tmp_path):
     return shutil.copytree(cartpoles / "iqn-0", tmp_path / "iqn-0")
 
 
-def keep(run, mean, *, protocol=OWN, risk=None, checkpoint=None, seed=1):
-    """A result with this mean, kept in a run."""
+def save(run, mean, *, protocol=OWN, risk=None, checkpoint=None, seed=1):
+    """Save a result with this mean in a run."""
     returns = np.full(protocol.episodes, float(mean))
     played = Evaluation(
         returns, np.ones(len(returns), int), "CartPole-v1", risk or Neutral(), protocol, seed
@@ -38,42 +38,42 @@ def score(run, **options):
     return [(result.agent, result.score) for result in gather_results([run], **options)]
 
 
-def test_nothing_is_replaced_but_by_just_the_same_question(run):
+def test_a_result_replaces_only_one_with_the_same_conditions(run):
     longer, other = (Protocol("own", epsilon=0.0, episodes=9), Protocol("own", epsilon=0.5, episodes=2))
     human = [
         Protocol("human-starts", epsilon=0.0, episodes=2, starts=f"recording {name} by a person")
         for name in "ab"
     ]
-    paths = [keep(run, 1), keep(run, 2, protocol=longer), keep(run, 3, protocol=other)]
-    paths += [keep(run, 4, risk=CVaR(0.1)), keep(run, 5, seed=2), keep(run, 6, checkpoint="150")]
-    paths += [keep(run, 7, protocol=one) for one in human]
+    paths = [save(run, 1), save(run, 2, protocol=longer), save(run, 3, protocol=other)]
+    paths += [save(run, 4, risk=CVaR(0.1)), save(run, 5, seed=2), save(run, 6, checkpoint="150")]
+    paths += [save(run, 7, protocol=one) for one in human]
     assert len(set(paths)) == len(saved_results(run)) == 8
-    assert keep(run, 8) == paths[0]
+    assert save(run, 8) == paths[0]
     assert len(saved_results(run)) == 8
 
 
-def test_the_best_checkpoint_counts_before_the_longest_result_before_the_newest(run):
+def test_the_best_checkpoint_precedes_the_longest_result_which_precedes_the_newest(run):
     best = Checkpoints(run / "checkpoints").best_steps()
     other = next(name for name in Checkpoints(run / "checkpoints").names() if int(name) != best)
     longer = Protocol("own", epsilon=0.0, episodes=9)
-    keep(run, 3, protocol=longer)
-    keep(run, 4)
-    keep(run, 5, protocol=Protocol("own", epsilon=0.0, episodes=50), checkpoint=str(int(other)))
+    save(run, 3, protocol=longer)
+    save(run, 4)
+    save(run, 5, protocol=Protocol("own", epsilon=0.0, episodes=50), checkpoint=str(int(other)))
     assert score(run) == [("iqn", 3.0)]
-    keep(run, 6, protocol=longer, seed=2)
+    save(run, 6, protocol=longer, seed=2)
     assert score(run) == [("iqn", 6.0)]
 
 
-def test_another_risk_is_another_agent(run):
-    keep(run, 3)
-    keep(run, 4, risk=CVaR(0.1))
+def test_a_result_under_another_risk_measure_is_listed_as_another_agent(run):
+    save(run, 3)
+    save(run, 4, risk=CVaR(0.1))
     assert score(run) == [("iqn", 3.0), ("iqn, played with cvar:0.1", 4.0)]
 
 
 def test_a_protocol_is_chosen_by_its_name_or_its_whole_label(run):
     other = OWN.changed(epsilon=0.5)
-    keep(run, 3)
-    keep(run, 4, protocol=other)
+    save(run, 3)
+    save(run, 4, protocol=other)
     assert score(run, protocol="own") == [("iqn", 3.0)]
     assert score(run, protocol="own with epsilon 0.5") == [("iqn", 4.0)]
     assert score(run, protocol=other.label) == [("iqn", 4.0)]
@@ -85,14 +85,14 @@ def test_runs_with_other_settings_are_not_seeds_of_one_agent(cartpoles, run, tmp
     other = shutil.copytree(cartpoles / "iqn-1", tmp_path / "iqn-1")
     with editing(other / "run.json") as about:
         about["settings"]["learning_rate"] = 0.5
-    keep(run, 3)
-    keep(other, 4)
+    save(run, 3)
+    save(other, 4)
     agents = {result.agent for result in gather_results([run, other])}
     assert agents == {"iqn, learning_rate 0.001", "iqn, learning_rate 0.5"}
 
 
-def test_a_result_tells_the_frames_that_its_weights_have_seen(run):
-    keep(run, 3, checkpoint="150")
+def test_a_result_records_the_training_frames_of_its_checkpoint(run):
+    save(run, 3, checkpoint="150")
     (result,) = gather_results([run])
     assert (result.frames, result.episodes, result.seed) == ("150", "2", "0")
 
@@ -120,16 +120,16 @@ def test_a_result_tells_the_frames_that_its_weights_have_seen(run):
         lambda content: content | {"risk": 5},
     ],
 )
-def test_a_damaged_result_is_named_in_one_sentence(run, change):
-    path = keep(run, 3)
+def test_the_error_for_a_damaged_result_names_its_file(run, change):
+    path = save(run, 3)
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
-    with pytest.raises(QuantailError, match=path.name) as told:
+    with pytest.raises(QuantailError, match=path.name) as refused:
         gather_results([run])
-    assert not any(word in str(told.value) for word in ("Error", "argument", "NoneType"))
+    assert not any(word in str(refused.value) for word in ("Error", "argument", "NoneType"))
 
 
-def test_a_damaged_name_of_the_best_checkpoint_costs_that_name_alone(run):
-    keep(run, 3)
+def test_results_can_be_read_if_the_pointer_to_the_best_checkpoint_is_damaged(run):
+    save(run, 3)
     (run / "checkpoints" / "best").write_bytes(b"\xff\n")
     assert score(run) == [("iqn", 3.0)]
 
@@ -138,9 +138,9 @@ def human(checksum):
     return replace(PROTOCOLS["human-starts"], episodes=2, starts=f"recording {checksum} by a person")
 
 
-def test_a_recording_is_chosen_by_its_checksum(run):
-    keep(run, 3, protocol=human("abc"))
-    keep(run, 4, protocol=human("def"))
+def test_a_recording_can_be_chosen_by_its_checksum(run):
+    save(run, 3, protocol=human("abc"))
+    save(run, 4, protocol=human("def"))
     with pytest.raises(QuantailError, match=r"begun from different starts: .*--starts abc"):
         require_one_protocol(gather_results([run], "human-starts"))
     assert score(run, starts="def") == [("iqn", 4.0)]
@@ -151,29 +151,31 @@ def test_a_recording_is_chosen_by_its_checksum(run):
         score(run, protocol="own", starts="abc")
 
 
-def test_a_recording_is_chosen_by_its_file(run):
+def test_a_recording_can_be_chosen_by_its_file(run):
     bank = Path(quantail.__file__).parent / "evaluation" / "reference" / "starts"
     recording = read_recording(bank / "pong-scripted.jsonl")
-    keep(run, 3, protocol=human("abc"))
-    keep(run, 4, protocol=replace(human(""), starts=recording.told))
+    save(run, 3, protocol=human("abc"))
+    save(run, 4, protocol=replace(human(""), starts=recording.told))
     assert score(run, starts=bank / "pong-scripted.jsonl") == [("iqn", 4.0)]
 
 
-def test_a_protocol_of_any_name_that_has_starts_is_measured_by_human_starts(run):
-    keep(run, 3, protocol=replace(human("abc"), name="mine", epsilon=0.5))
+def test_any_protocol_with_starts_counts_as_human_starts(run):
+    save(run, 3, protocol=replace(human("abc"), name="mine", epsilon=0.5))
     (result,) = gather_results([run])
     assert result.human_starts
     assert not Result("a", "pong", "0", 1.0, "human-starts-like v1 (x)").human_starts
 
 
-def test_a_standard_s_bare_name_in_a_table_is_that_standard(run, tmp_path):
+def test_the_name_of_a_standard_protocol_in_a_table_refers_to_that_protocol(run, tmp_path):
     table = tmp_path / "mine.csv"
     table.write_text("game,score,protocol\nPong,3,no-op\n")
-    keep(run, 3, protocol=replace(PROTOCOLS["no-op"], frames=0, episodes=2))
+    save(run, 3, protocol=replace(PROTOCOLS["no-op"], frames=0, episodes=2))
     assert require_one_protocol(gather_results([run, table])).startswith("no-op v1")
     for word in ("no-op", "no-op v1", PROTOCOLS["no-op"].label, PROTOCOLS["no-op"].hash):
         assert len(gather_results([run, table], word)) == 2
     with pytest.raises(QuantailError, match="no result under protocol sticky: it has no-op"):
         gather_results([table], "sticky")
-    elsewhere = Result("a", "minatar/breakout", "0", 1.0, "human-starts")  # not the ALE's conditions
+    elsewhere = Result(
+        "a", "minatar/breakout", "0", 1.0, "human-starts"
+    )  # the standard protocols are for ALE
     assert elsewhere.conditions == "human-starts"

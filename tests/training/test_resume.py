@@ -1,4 +1,4 @@
-"""`train 2n` equals `train n`, killed, `resume`: bit for bit, with real signals."""
+"""A run that was killed with real signals and resumed equals an uninterrupted one bit for bit."""
 
 import json
 import shutil
@@ -29,12 +29,12 @@ from tests.helpers.sealed import editing
 
 
 @pytest.mark.parametrize("env", QUICK)
-def test_a_killed_and_resumed_run_agrees_bit_for_bit_with_one_that_was_not(env, tmp_path):
+def test_a_killed_and_resumed_run_equals_an_uninterrupted_one_bit_for_bit(env, tmp_path):
     settings = flags(QUICK[env] | {"steps": 300})
     whole, broken = tmp_path / "whole", tmp_path / "broken"
     assert quantail("train", env, "--out", whole, *settings).returncode == 0
 
-    # Killed twice, each time between two checkpoints, after rows were written that must go again.
+    # Killed twice, each time between two checkpoints, after writing rows that must be removed again.
     status, _ = kill_when(
         lambda: len(rows(broken, "metrics")) >= 7, "train", env, "--out", broken, *settings
     )
@@ -47,14 +47,14 @@ def test_a_killed_and_resumed_run_agrees_bit_for_bit_with_one_that_was_not(env, 
     assert same_learning(whole, broken)
 
 
-def test_the_same_seed_gives_the_same_bytes_and_another_seed_others(tmp_path):
+def test_runs_with_the_same_seed_are_identical_and_those_with_another_seed_differ(tmp_path):
     for name, seed in (("a", 1), ("b", 1), ("c", 2)):
         q.train("CartPole-v1", out=tmp_path / name, steps=200, seed=seed, **QUICK["CartPole-v1"])
     assert same_learning(tmp_path / "a", tmp_path / "b")
     assert (tmp_path / "a/metrics.csv").read_bytes() != (tmp_path / "c/metrics.csv").read_bytes()
 
 
-def test_a_longer_run_is_a_shorter_one_resumed_with_more_steps(tmp_path):
+def test_a_short_run_resumed_with_more_steps_equals_a_long_one(tmp_path):
     settings = QUICK["CartPole-v1"]
     q.train("CartPole-v1", out=tmp_path / "long", steps=400, **settings)
     q.train("CartPole-v1", out=tmp_path / "short", steps=200, **settings)
@@ -64,7 +64,7 @@ def test_a_longer_run_is_a_shorter_one_resumed_with_more_steps(tmp_path):
 
 
 @pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_ctrl_c_and_sigterm_save_and_say_how_to_resume(how, status, tmp_path):
+def test_after_ctrl_c_or_sigterm_the_run_is_saved_and_prints_how_to_resume(how, status, tmp_path):
     env, run, whole = "CartPole-v1", tmp_path / "run", tmp_path / "whole"
     settings = flags(
         QUICK[env] | {"steps": 3000, "checkpoint_every": 100_000, "evaluation_every": 10_000}
@@ -82,7 +82,7 @@ def test_ctrl_c_and_sigterm_save_and_say_how_to_resume(how, status, tmp_path):
     assert same_learning(run, whole)
 
 
-def test_a_run_killed_before_it_saved_begins_again(tmp_path):
+def test_a_run_killed_before_its_first_save_restarts(tmp_path):
     env, run, whole = "CartPole-v1", tmp_path / "run", tmp_path / "whole"
     settings = flags(QUICK[env] | {"steps": 300, "checkpoint_every": 300, "evaluation_every": 300})
     kill_when(lambda: len(rows(run, "metrics")) >= 3, "train", env, "--out", run, *settings)
@@ -92,13 +92,13 @@ def test_a_run_killed_before_it_saved_begins_again(tmp_path):
     (run / "my_notes.csv").write_text("mine")
     again = quantail("resume", run, "--quiet")
     assert again.returncode == 0, again.stderr
-    assert "begins again at step 0" in again.stderr
+    assert "restarts at step 0" in again.stderr
     assert (run / "my_notes.csv").read_text() == "mine"
     assert command("train", env, "--quiet", "--out", whole, *settings) == 0
     assert same_learning(run, whole)
 
 
-def test_evaluating_never_changes_what_is_learned(tmp_path):
+def test_evaluation_does_not_change_what_is_learned(tmp_path):
     settings = QUICK["CartPole-v1"]
     q.train("CartPole-v1", out=tmp_path / "often", steps=200, **settings | {"evaluation_every": 10})
     q.train("CartPole-v1", out=tmp_path / "never", steps=200, **settings | {"evaluation_every": 200})
@@ -119,7 +119,7 @@ def run(finished, tmp_path):
     return shutil.copytree(finished, tmp_path / "run")
 
 
-def test_last_previous_and_best_checkpoints_are_kept_and_no_other(run):
+def test_only_the_last_previous_and_best_checkpoints_are_kept(run):
     names = sorted(path.name for path in (run / "checkpoints").iterdir())
     best = (run / "checkpoints/best").read_text().strip()
     last = (run / "checkpoints/last").read_text().strip()
@@ -129,7 +129,7 @@ def test_last_previous_and_best_checkpoints_are_kept_and_no_other(run):
 
 @pytest.mark.parametrize("damage", ["cut", "changed", "gone"])
 @pytest.mark.parametrize("file", ["agent.safetensors", "learner.safetensors", "state.json", "replay"])
-def test_a_damaged_checkpoint_is_refused_and_the_previous_one_goes_on(run, file, damage, capsys):
+def test_a_damaged_checkpoint_is_refused_and_the_previous_one_can_be_resumed(run, file, damage, capsys):
     last = run / "checkpoints/000000200"
     if file == "replay":
         kept = {
@@ -154,7 +154,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_previous_one_goes_on(run, file,
     assert (run / "checkpoints/last").read_text().strip() == "000000250"
 
 
-def test_a_resume_that_fails_costs_nothing(run):
+def test_a_failed_resume_changes_nothing(run):
     before = {path: path.read_bytes() for path in run.glob("*.csv")}
     segment = max((run / "replay").iterdir())  # the newest
     content = segment.read_bytes()
@@ -169,7 +169,7 @@ def test_a_resume_that_fails_costs_nothing(run):
     assert len(rows(run, "metrics")) == 13
 
 
-def test_a_table_that_lost_rows_is_told_and_never_padded(run):
+def test_a_table_that_lost_rows_causes_a_warning_and_is_not_padded(run):
     (run / "metrics.csv").unlink()
     heard = Listening()
     q.resume(run, steps=250, reporter=heard)
@@ -177,9 +177,9 @@ def test_a_table_that_lost_rows_is_told_and_never_padded(run):
     assert b"\0" not in (run / "metrics.csv").read_bytes()
 
 
-def test_a_save_killed_at_any_moment_leaves_a_run_that_goes_on(run):
+def test_a_run_killed_at_any_moment_of_a_save_can_be_resumed(run):
     checkpoints = run / "checkpoints"
-    (checkpoints / "last").unlink()  # before `last` named the new folder
+    (checkpoints / "last").unlink()  # before `last` was updated
     assert q.load(run, "last")
     (checkpoints / "000000200").rename(checkpoints / ".000000200.old")  # between the two renames
     (checkpoints / ".000000200.part").mkdir()
@@ -188,7 +188,7 @@ def test_a_save_killed_at_any_moment_leaves_a_run_that_goes_on(run):
     assert not list(checkpoints.glob(".*"))
 
 
-def test_after_going_back_the_damaged_checkpoint_goes_and_the_good_one_stays(run):
+def test_resuming_from_the_previous_checkpoint_replaces_the_damaged_one(run):
     (run / "checkpoints/000000200/state.json").write_text("{")
     q.resume(run, steps=230, checkpoint="previous")
     kept = {path.name for path in (run / "checkpoints").iterdir() if path.is_dir()}
@@ -196,7 +196,7 @@ def test_after_going_back_the_damaged_checkpoint_goes_and_the_good_one_stays(run
     assert q.load(run, "previous")
 
 
-def test_a_run_stopped_in_its_last_evaluation_can_be_finished(run):
+def test_a_run_stopped_during_its_last_evaluation_can_be_finished(run):
     size = len("\n".join(["", *rows(run, "evaluations")[-1:]]))
     with editing(run / "checkpoints/000000200/state.json") as state:
         state["done_at"]["evaluation"] = 100
@@ -211,7 +211,7 @@ def test_two_processes_cannot_train_in_one_folder(run):
         q.resume(run, steps=250)
 
 
-def test_a_run_is_not_resumed_on_another_environment(run):
+def test_resuming_with_another_environment_is_refused(run):
     with pytest.raises(q.QuantailError, match="Acrobot-v1 is not the environment of"):
         q.resume(run, steps=250, env="Acrobot-v1")
 
@@ -231,64 +231,70 @@ def test_a_run_of_a_newer_version_is_refused(run, capsys):
         (lambda run: (run / "run.json").unlink(), "is not a run"),
         (lambda run: (run / "run.json").write_text("{"), "cannot be read"),
         (lambda run: (run / "run.json").write_text('{"schema": 1}'), "is damaged"),
-        (lambda run: None, "has done its 200 steps"),
+        (lambda run: None, "has completed its 200 steps"),
     ],
 )
-def test_a_folder_that_cannot_be_resumed_says_why(run, prepare, says, capsys):
+def test_the_error_for_a_folder_that_cannot_be_resumed_gives_the_reason(run, prepare, says, capsys):
     prepare(run)
     assert command("resume", run) == 2
     assert says in capsys.readouterr().err
 
 
-def test_a_full_disk_is_told_and_what_was_saved_stays_whole(tmp_path):
-    """A real write that fails: the process may not make files above a size."""
+def test_a_full_disk_is_reported_and_the_last_checkpoint_stays_intact(tmp_path):
+    """A limit on the size of files makes a real write fail."""
     run = tmp_path / "run"
     settings = flags(QUICK["CartPole-v1"] | {"steps": 2000, "log_every": 1})
     limit = "import resource; resource.setrlimit(resource.RLIMIT_FSIZE, (50_000, 50_000));"
     code = f"{limit} import sys; from quantail.cli.main import main; main(sys.argv[1:])"
     words = ["train", "CartPole-v1", "--out", str(run), *settings]
-    answer = subprocess.run(
+    result = subprocess.run(
         [sys.executable, "-c", code, *words], capture_output=True, text=True, timeout=200, check=False
     )
-    assert answer.returncode == 1
-    assert "file too large" in answer.stderr
-    assert "Traceback" not in answer.stderr
-    stood = int((run / "checkpoints/last").read_text())
-    assert stood > 100
-    q.resume(run, steps=stood + 50)
-    assert int(rows(run, "metrics")[-1].split(",")[0]) == stood + 50
+    assert result.returncode == 1
+    assert "file too large" in result.stderr
+    assert "Traceback" not in result.stderr
+    saved = int((run / "checkpoints/last").read_text())
+    assert saved > 100
+    q.resume(run, steps=saved + 50)
+    assert int(rows(run, "metrics")[-1].split(",")[0]) == saved + 50
 
 
-class Forgetful(gym.Env):
-    """An environment that does not follow its seed."""
+class Unseeded(gym.Env):
+    """An environment that ignores its seed."""
 
     observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
     action_space = gym.spaces.Discrete(2)
-    chance = np.random.default_rng()
+    generator = np.random.default_rng()
 
     def reset(self, *, seed=None, options=None):
-        return self.chance.random(2, dtype=np.float32), {}
+        return self.generator.random(2, dtype=np.float32), {}
 
     def step(self, action):
-        return self.chance.random(2, dtype=np.float32), 1.0, bool(self.chance.random() < 0.01), False, {}
+        return (
+            self.generator.random(2, dtype=np.float32),
+            1.0,
+            bool(self.generator.random() < 0.01),
+            False,
+            {},
+        )
 
 
-def test_an_environment_that_does_not_replay_is_told_and_its_episode_is_cut(tmp_path):
+def test_an_environment_that_cannot_be_replayed_causes_a_warning_and_a_truncated_episode(tmp_path):
     settings = TINY | {"mlp_sizes": [8], "steps": 100, "max_episode_steps": 1000}
-    q.train(Forgetful, out=tmp_path / "run", **settings)
+    q.train(Unseeded, out=tmp_path / "run", **settings)
     with pytest.raises(q.QuantailError, match="pass it again as env="):
         q.resume(tmp_path / "run", steps=150)
     heard = Listening()
-    q.resume(tmp_path / "run", steps=150, env=Forgetful, reporter=heard)
+    q.resume(tmp_path / "run", steps=150, env=Unseeded, reporter=heard)
     assert len(heard.warnings) == 1
-    assert "not exact" in heard.warnings[0]
-    flags_of = np.concatenate(
-        [q_flags(path) for path in sorted((tmp_path / "run/replay").glob("*.safetensors"))]
+    assert "not an exact" in heard.warnings[0]
+    stored = np.concatenate(
+        [read_flags(path) for path in sorted((tmp_path / "run/replay").glob("*.safetensors"))]
     )
-    assert (flags_of & FINAL).any()
+    assert (stored & FINAL).any()
 
 
-def q_flags(path: Path):
+def read_flags(path: Path):
     from safetensors.numpy import load_file
 
     return load_file(path)["flags"]

@@ -14,18 +14,18 @@ wandb_internal_pb2 = pytest.importorskip("wandb.proto.wandb_internal_pb2")
 
 
 def history_of(run):
-    """Everything that a run sent, as Weights & Biases itself keeps it when offline: a LevelDB log."""
+    """Return the metrics of a run from the LevelDB log that Weights & Biases writes when offline."""
     rows = []
     for path in sorted(run.glob("wandb/offline-run-*/run-*.wandb")):
-        data, place, message = path.read_bytes(), 7, b""
-        while place + 7 <= len(data):
-            if 32_768 - place % 32_768 < 7:
-                place += 32_768 - place % 32_768
+        data, position, message = path.read_bytes(), 7, b""
+        while position + 7 <= len(data):
+            if 32_768 - position % 32_768 < 7:
+                position += 32_768 - position % 32_768
                 continue
-            _, length, kind = struct.unpack("<IHB", data[place : place + 7])
-            message += data[place + 7 : place + 7 + length]
-            place += 7 + length
-            if kind in (1, 4):  # whole, or the last part
+            _, length, kind = struct.unpack("<IHB", data[position : position + 7])
+            message += data[position + 7 : position + 7 + length]
+            position += 7 + length
+            if kind in (1, 4):  # a whole record, or its last part
                 record = wandb_internal_pb2.Record.FromString(message)
                 items = record.history.item
                 message = b""
@@ -34,7 +34,7 @@ def history_of(run):
     return rows
 
 
-def test_weights_and_biases_gets_the_metrics_and_goes_on_when_the_run_is_resumed(tmp_path, monkeypatch):
+def test_weights_and_biases_gets_the_metrics_also_after_the_run_is_resumed(tmp_path, monkeypatch):
     monkeypatch.setenv("WANDB_MODE", "offline")
     run = tmp_path / "run"
     words = flags(QUICK["CartPole-v1"] | {"steps": 100, "wandb": "a-project"})
@@ -52,21 +52,21 @@ def test_weights_and_biases_gets_the_metrics_and_goes_on_when_the_run_is_resumed
     assert len(set(names)) == 1  # two sessions, one run
 
 
-def test_no_account_is_told_in_one_sentence_before_anything_is_learned(tmp_path, monkeypatch):
+def test_a_missing_account_is_reported_before_the_run_starts(tmp_path, monkeypatch):
     for name in ("WANDB_MODE", "WANDB_API_KEY"):
         monkeypatch.delenv(name, raising=False)
     monkeypatch.setenv("HOME", str(tmp_path))
     monkeypatch.setenv("NETRC", str(tmp_path / "netrc"))
     words = flags(QUICK["CartPole-v1"] | {"steps": 100, "wandb": "a-project"})
-    answer = quantail("train", "CartPole-v1", "--quiet", "--out", tmp_path / "run", *words)
-    assert answer.returncode == 2
-    assert answer.stderr.count("\n") <= 2
-    assert "WANDB_MODE=offline" in answer.stderr
-    assert "Traceback" not in answer.stderr
-    assert not (tmp_path / "run").exists()  # so that the same command can be given again
+    result = quantail("train", "CartPole-v1", "--quiet", "--out", tmp_path / "run", *words)
+    assert result.returncode == 2
+    assert result.stderr.count("\n") <= 2
+    assert "WANDB_MODE=offline" in result.stderr
+    assert "Traceback" not in result.stderr
+    assert not (tmp_path / "run").exists()  # so that the same command can be run again
 
 
-def test_weights_and_biases_goes_on_with_a_run_that_it_knows(tmp_path, monkeypatch):
+def test_weights_and_biases_continues_a_run_that_it_knows(tmp_path, monkeypatch):
     asked = {}
     monkeypatch.setattr(wandb, "init", lambda **options: asked.update(options) or MagicMock())
     (tmp_path / "run.json").write_text('{"created": "today"}')
@@ -75,7 +75,7 @@ def test_weights_and_biases_goes_on_with_a_run_that_it_knows(tmp_path, monkeypat
     assert len(asked["id"]) == 16
 
 
-def test_what_a_killed_session_wrote_after_the_checkpoint_is_hidden_in_tensorboard(tmp_path):
+def test_tensorboard_hides_what_a_killed_session_wrote_after_the_checkpoint(tmp_path):
     first = TensorBoard(tmp_path)
     for steps in (10, 20, 30):
         first.add(steps, "training", {"loss": float(steps)})

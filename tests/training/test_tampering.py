@@ -1,4 +1,4 @@
-"""Runs whose files somebody changed, with their checksums made right."""
+"""Runs with changed files and correct checksums."""
 
 import shutil
 
@@ -10,7 +10,7 @@ from tests.helpers.tampering import put_tensor
 
 
 @pytest.mark.parametrize("shape", [(), (0,)])
-def test_moments_of_another_shape_end_a_resume_with_a_sentence_not_a_crash(cartpoles, tmp_path, shape):
+def test_optimizer_moments_of_a_wrong_shape_cause_an_error_and_no_crash(cartpoles, tmp_path, shape):
     run = tmp_path / "run"
     shutil.copytree(cartpoles / "iqn-0", run)
     put_tensor(run, "learner", "optimizer.torso.1.weight.exp_avg", np.zeros(shape, np.float32))

@@ -42,7 +42,7 @@ def table(out, name):
         return list(csv.DictReader(file))
 
 
-def test_tables_are_plain_csv_with_the_rows_that_the_settings_ask_for(run):
+def test_tables_are_csv_files_with_the_rows_that_the_settings_specify(run):
     out, _, _ = run
     assert [int(row["steps"]) for row in table(out, "metrics")] == [*range(20, 250, 20), 250]
     assert [int(row["steps"]) for row in table(out, "timing")] == [*range(20, 250, 20), 250]
@@ -65,17 +65,17 @@ def test_tables_are_plain_csv_with_the_rows_that_the_settings_ask_for(run):
     assert ends == np.cumsum([int(row["length"]) for row in episodes]).tolist()
 
 
-def test_the_run_says_what_it_is(run):
+def test_run_json_describes_the_run(run):
     out, _, recorder = run
-    told = json.loads((out / "run.json").read_text())
-    assert (told["env"], told["preset"], told["schema"]) == ("CartPole-v1", "small", 1)
-    assert told["settings"]["head_size"] == 16
-    assert told["versions"]["torch"] == torch.__version__
+    info = json.loads((out / "run.json").read_text())
+    assert (info["env"], info["preset"], info["schema"]) == ("CartPole-v1", "small", 1)
+    assert info["settings"]["head_size"] == 16
+    assert info["versions"]["torch"] == torch.__version__
     assert "bytes" in recorder.said[0]["replay"] or "kB" in recorder.said[0]["replay"]
     assert "preset small" in recorder.said[0]["agent"]
 
 
-def test_the_summary_has_the_score_before_and_after_and_where_time_went(run):
+def test_the_summary_has_the_scores_before_and_after_training_and_the_time_of_each_phase(run):
     _, _, recorder = run
     summary = recorder.summary
     scores = summary.scores
@@ -96,26 +96,32 @@ def test_a_loaded_agent_is_the_one_that_was_trained(run):
     best = (out / "checkpoints/best").read_text().strip()
     by_steps = q.load(out, str(int(best)))
     np.testing.assert_array_equal(q.load(out).values(observations), by_steps.values(observations))
-    with pytest.raises(QuantailError, match="it takes last, best, previous"):
+    with pytest.raises(QuantailError, match="does not exist: use last, best, previous"):
         q.load(out, "999")
 
 
-def test_updates_start_at_learn_start_and_come_at_their_period(tmp_path):
-    settings = TINY | {"update_every": 7, "learn_start": 70, "log_every": 1, "steps": 100}
+def test_updates_start_at_learning_starts_and_follow_train_frequency(tmp_path):
+    settings = TINY | {"train_frequency": 7, "learning_starts": 70, "log_every": 1, "steps": 100}
     q.train("CartPole-v1", out=tmp_path / "run", **settings)
     updates = [int(row["updates"]) for row in table(tmp_path / "run", "metrics")]
     assert updates == [max(0, step // 7 - 9) if step >= 70 else 0 for step in range(1, 101)]
 
 
-def test_several_environments_make_as_many_updates_for_as_many_steps(tmp_path):
-    settings = TINY | {"update_every": 4, "envs": 8, "steps": 1600, "learn_start": 64, "log_every": 1600}
-    settings |= {"epsilon_steps": 10_000, "replay_capacity": 800}
+def test_the_number_of_updates_does_not_depend_on_the_number_of_environments(tmp_path):
+    settings = TINY | {
+        "train_frequency": 4,
+        "num_envs": 8,
+        "steps": 1600,
+        "learning_starts": 64,
+        "log_every": 1600,
+    }
+    settings |= {"epsilon_steps": 10_000, "buffer_size": 800}
     q.train("CartPole-v1", out=tmp_path / "run", **settings)
     assert int(table(tmp_path / "run", "metrics")[-1]["updates"]) == 1600 // 4 - 63 // 4
     assert {int(row["env"]) for row in table(tmp_path / "run", "episodes")} == set(range(8))
 
 
-def test_clipped_rewards_are_learned_from_and_raw_ones_are_scored(tmp_path):
+def test_rewards_are_clipped_for_learning_but_not_in_reported_returns(tmp_path):
     def heavy():
         return gym.wrappers.TransformReward(gym.make("CartPole-v1"), lambda r: 50.0 * r)
 
@@ -125,12 +131,16 @@ def test_clipped_rewards_are_learned_from_and_raw_ones_are_scored(tmp_path):
     assert all(float(r["return"]) == 50 * int(r["length"]) for r in table(tmp_path / "run", "episodes"))
 
 
-def test_a_lost_life_ends_the_bootstrap_but_not_the_episode(tmp_path):
-    """Breakout at random: lives are lost inside games, the store says so, episodes go on."""
-    settings = QUICK["ALE/Breakout-v5"] | {"max_episode_steps": 400, "envs": 1, "evaluation_episodes": 1}
+def test_a_lost_life_is_terminal_for_learning_but_does_not_end_the_episode(tmp_path):
+    """In Breakout with random actions, lives are lost within episodes, and the store marks them."""
+    settings = QUICK["ALE/Breakout-v5"] | {
+        "max_episode_steps": 400,
+        "num_envs": 1,
+        "evaluation_episodes": 1,
+    }
     settings |= {
-        "replay_capacity": 1000,
-        "learn_start": 400,
+        "buffer_size": 1000,
+        "learning_starts": 400,
         "evaluation_every": 10_000,
         "log_every": 400,
     }
@@ -141,23 +151,23 @@ def test_a_lost_life_ends_the_bootstrap_but_not_the_episode(tmp_path):
     assert ((flags & FIRST) > 0).sum() <= games + 1 + len(list((tmp_path / "run/replay").iterdir()))
 
 
-def test_a_folder_that_exists_is_refused_and_left_alone(run):
+def test_an_existing_folder_is_refused_and_not_changed(run):
     out, _, _ = run
     before = (out / "metrics.csv").read_bytes()
-    with pytest.raises(QuantailError, match="exists already: go on with `quantail resume"):
+    with pytest.raises(QuantailError, match="exists already: continue with `quantail resume"):
         q.train("CartPole-v1", out=out)
     assert (out / "metrics.csv").read_bytes() == before
 
 
-def test_bad_input_leaves_no_folder_behind(tmp_path):
-    wrongs = ({"risk": "cvar:7"}, {"agent": "iqm"}, {"stepz": 3}, {"replay_capacity": 10**15})
+def test_wrong_settings_leave_no_folder_behind(tmp_path):
+    wrongs = ({"risk": "cvar:7"}, {"agent": "iqm"}, {"stepz": 3}, {"buffer_size": 10**15})
     for wrong in (*wrongs, {"torso": "nature"}, {"device": "cuda"}):
         with pytest.raises(QuantailError):
             q.train("CartPole-v1", out=tmp_path / "run", **wrong)
     assert not (tmp_path / "run").exists()
 
 
-def test_a_function_that_makes_no_new_environment_is_refused_in_one_sentence(tmp_path):
+def test_a_function_that_makes_no_new_environment_is_refused(tmp_path):
     shared = gym.make("CartPole-v1")
     cases = (
         (lambda: 3, "not a Gymnasium"),
@@ -174,7 +184,7 @@ def test_a_function_that_makes_no_new_environment_is_refused_in_one_sentence(tmp
 
 
 class Exploding(gym.Env):
-    """Pays, from some step on, so much that a sum of losses is more than a float32 can hold."""
+    """After 400 steps, rewards are so large that the sum of losses overflows a float32."""
 
     observation_space = gym.spaces.Box(0, 1, (2,), np.float32)
     action_space = gym.spaces.Discrete(2)
@@ -188,7 +198,7 @@ class Exploding(gym.Env):
         return np.zeros(2, np.float32), 1.5e38 if Exploding.steps > 400 else 1.0, False, False, {}
 
 
-def test_a_diverged_run_stops_with_its_cause_and_keeps_the_last_good_checkpoint(tmp_path):
+def test_a_diverged_run_stops_with_an_error_and_keeps_the_last_good_checkpoint(tmp_path):
     Exploding.steps = 0
     settings = TINY | {"max_episode_steps": 50, "evaluation_every": 10_000, "checkpoint_every": 20}
     with pytest.raises(QuantailError, match="loss was not finite"):
@@ -198,7 +208,7 @@ def test_a_diverged_run_stops_with_its_cause_and_keeps_the_last_good_checkpoint(
 
 
 class Gamble(gym.Env):
-    """One decision: 1 for sure, or 10 with chance ½ and else −6. The mean prefers the gamble."""
+    """One choice: a sure reward of 1, or a gamble on 10 or −6 with equal probability, mean 2."""
 
     observation_space = gym.spaces.Box(0, 1, (1,), np.float32)
     action_space = gym.spaces.Discrete(2)
@@ -212,16 +222,16 @@ class Gamble(gym.Env):
         return np.ones(1, np.float32), pay, True, False, {}
 
 
-def test_each_measure_learns_its_own_choice_and_its_own_best_checkpoint(tmp_path):
+def test_the_learned_choice_and_the_best_checkpoint_depend_on_the_risk_measure(tmp_path):
     settings = {
         "steps": 2000,
-        "learn_start": 100,
+        "learning_starts": 100,
         "epsilon_steps": 1500,
         "n_step": 1,
         "evaluation_every": 100,
         "evaluation_episodes": 40,
-        "update_every": 4,
-        "replay_capacity": 2000,
+        "train_frequency": 4,
+        "buffer_size": 2000,
         "threads": 1,
     }
     for risk, choice in (("neutral", 1), ("cvar:0.1", 0)):
@@ -232,11 +242,11 @@ def test_each_measure_learns_its_own_choice_and_its_own_best_checkpoint(tmp_path
         rows = [row for row in table(run, "evaluations") if row["policy"] == "agent"]
         best = max(float(row["value"]) for row in rows)
         assert [float(r["value"]) for r in rows if int(r["steps"]) == agent.checkpoint] == [best]
-    # A lucky gamble has the higher mean; the careful run's best is a careful one all the same.
+    # A lucky gamble has a higher mean, but the best checkpoint is chosen by CVaR.
     assert best == 1.0
 
 
-def test_a_risk_with_several_steps_is_warned_of(tmp_path):
+def test_a_risk_measure_with_n_step_returns_causes_a_warning(tmp_path):
     class Listening(Reporter):
         warnings = ()
 
@@ -250,7 +260,7 @@ def test_a_risk_with_several_steps_is_warned_of(tmp_path):
         assert len(heard.warnings) == count
 
 
-def test_a_run_whose_environment_was_a_function_says_so_when_it_is_missing(tmp_path):
+def test_an_environment_made_by_a_function_must_be_passed_again(tmp_path):
     q.train(Gamble, out=tmp_path / "run", steps=60, **TINY)
     agent = q.load(tmp_path / "run")
     with pytest.raises(QuantailError, match=r"made by a function .*Gamble: pass it again as env="):
@@ -262,24 +272,24 @@ def test_a_users_own_risk_works_from_python(tmp_path):
     agent = q.train("CartPole-v1", out=tmp_path / "run", steps=80, risk=lambda tau: tau**2, **TINY)
     assert agent.risk(0.5) == pytest.approx(0.25)
     with pytest.raises(QuantailError, match="cannot be imported"):
-        q.load(tmp_path / "run")  # never silently another measure
+        q.load(tmp_path / "run")  # never silently uses another measure
     assert str(q.load(tmp_path / "run", risk="neutral").risk) == "neutral"
 
 
-def test_a_time_limit_cuts_an_episode_and_never_ends_its_bootstrap(tmp_path):
-    settings = TINY | {"max_episode_steps": 9, "replay_capacity": 1000, "evaluation_every": 1000}
+def test_a_time_limit_truncates_an_episode_and_is_not_terminal(tmp_path):
+    settings = TINY | {"max_episode_steps": 9, "buffer_size": 1000, "evaluation_every": 1000}
     q.train("CartPole-v1", out=tmp_path / "run", steps=200, **settings)
     parts = [load_file(path) for path in sorted((tmp_path / "run/replay").iterdir())]
-    # Each segment begins with the last place of the one before it, written again.
+    # Each segment begins with the last step of the previous one, written again.
     flags = np.concatenate([parts[0]["flags"], *(part["flags"][1:] for part in parts[1:])])
     truncated, terminal = (flags & TRUNCATED) > 0, (flags & TERMINAL) > 0
-    told = [row["terminated"] for row in table(tmp_path / "run", "episodes")]
+    terminated = [row["terminated"] for row in table(tmp_path / "run", "episodes")]
     assert not (truncated & terminal).any()
-    assert truncated.sum() == told.count("0") > 10
-    assert terminal.sum() == told.count("1")
+    assert truncated.sum() == terminated.count("0") > 10
+    assert terminal.sum() == terminated.count("1")
 
 
-def test_actions_that_do_not_start_at_zero_are_trained_on_acted_and_resumed(tmp_path):
+def test_actions_that_do_not_start_at_zero_can_be_trained_used_and_resumed(tmp_path):
     settings = QUICK["CartPole-v1"]
     q.train("CartPole-v1", out=tmp_path / "plain", steps=150, **settings)
     agent = q.train(ShiftedCartPole, out=tmp_path / "shifted", steps=100, **settings)
@@ -289,7 +299,7 @@ def test_actions_that_do_not_start_at_zero_are_trained_on_acted_and_resumed(tmp_
     assert agent.act(np.zeros((2, 4))) in (5, 6)
 
 
-def test_risk_and_agent_of_a_preset_file_count_unless_they_are_given(tmp_path):
+def test_the_risk_of_a_preset_file_is_used_unless_another_is_given(tmp_path):
     own = tmp_path / "own.toml"
     own.write_text('risk = "cvar:0.1"\n', encoding="utf-8")
     small = TINY | {"steps": 60}
@@ -298,7 +308,7 @@ def test_risk_and_agent_of_a_preset_file_count_unless_they_are_given(tmp_path):
     assert str(agent.risk) == "pow:-2"
 
 
-def test_the_agent_of_an_environment_of_ones_own_can_be_evaluated_at_once(tmp_path):
+def test_an_agent_trained_on_a_function_can_be_evaluated_without_passing_it_again(tmp_path):
     def mine():
         return gym.make("CartPole-v1")
 
@@ -306,7 +316,7 @@ def test_the_agent_of_an_environment_of_ones_own_can_be_evaluated_at_once(tmp_pa
     assert len(q.evaluate(agent, episodes=2).returns) == 2
 
 
-def test_tensorboard_events_are_written_on_request_only(tmp_path):
+def test_tensorboard_events_are_written_only_on_request(tmp_path):
     q.train("CartPole-v1", out=tmp_path / "with", steps=60, tensorboard=True, **TINY)
     q.train("CartPole-v1", out=tmp_path / "without", steps=60, **TINY)
     from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
@@ -318,15 +328,15 @@ def test_tensorboard_events_are_written_on_request_only(tmp_path):
     assert not (tmp_path / "without/tensorboard").exists()
 
 
-def test_generators_of_one_seed_are_independent_and_repeatable():
-    draws = {name: generator(3, name).random(4).tolist() for name in GENERATORS}
-    assert len({tuple(values) for values in draws.values()}) == len(GENERATORS)
-    assert generator(3, "replay").random(4).tolist() == draws["replay"]
-    assert generator(4, "replay").random(4).tolist() != draws["replay"]
+def test_generators_of_one_seed_are_independent_and_reproducible():
+    samples = {name: generator(3, name).random(4).tolist() for name in GENERATORS}
+    assert len({tuple(values) for values in samples.values()}) == len(GENERATORS)
+    assert generator(3, "replay").random(4).tolist() == samples["replay"]
+    assert generator(4, "replay").random(4).tolist() != samples["replay"]
     assert derived_seed(3, "weights") != derived_seed(3, "evaluation 0")
 
 
-def test_a_compressed_replay_that_will_not_fit_is_warned_of_once_and_the_run_goes_on(
+def test_a_replay_buffer_that_will_not_fit_in_memory_causes_one_warning_and_the_run_continues(
     tmp_path, monkeypatch
 ):
     class Listening(Reporter):
@@ -341,13 +351,13 @@ def test_a_compressed_replay_that_will_not_fit_is_warned_of_once_and_the_run_goe
     few = QUICK["ALE/Breakout-v5"] | {"steps": 120, "out": tmp_path / "run"}
     q.train("ALE/Breakout-v5", reporter=listening, **few)
     assert len(listening.warnings) == 1
-    assert "begin anew with a smaller replay_capacity" in listening.warnings[0]
+    assert "start a new run with a smaller buffer_size" in listening.warnings[0]
 
 
 @pytest.mark.parametrize(
     ("load", "threads", "warned"), [(1.7, 2, True), (1.7, 1, False), (0.3, 2, False)]
 )
-def test_threads_on_a_busy_machine_are_warned_of(load, threads, warned, tmp_path, monkeypatch):
+def test_several_threads_on_a_busy_machine_cause_a_warning(load, threads, warned, tmp_path, monkeypatch):
     monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
     said = []
     reporter = Reporter()

@@ -12,7 +12,7 @@ from tests.helpers.sealed import editing
 
 @pytest.fixture
 def far(breakout, tmp_path):
-    """The Breakout run as if it had been evaluated each million frames up to three."""
+    """The Breakout run, changed as if it had been evaluated after one, two and three million frames."""
     run = shutil.copytree(breakout, tmp_path / "far")
     table = run / "evaluations.csv"
     head, _, *rows = table.read_text().splitlines()
@@ -29,43 +29,43 @@ def far(breakout, tmp_path):
     return run
 
 
-def test_a_published_curve_stands_at_the_run_s_own_counts_of_frames(far):
+def test_a_published_curve_is_compared_at_the_frames_of_the_run(far):
     comparison = compare(far, ["published"])
     assert comparison.frames().tolist() == [1e6, 2e6, 3e6]
-    sheet = comparison.sheet()
-    assert sheet.columns == ["agent", "by", "1M", "2M", "3M"]
-    assert sheet.rows[0] == ["iqn", str(far), "10.00", "20.00", "30.00"]
+    table = comparison.table()
+    assert table.columns == ["agent", "source", "1M", "2M", "3M"]
+    assert table.rows[0] == ["iqn", str(far), "10.00", "20.00", "30.00"]
     nnabla = next(
         curve
         for curve in published_curves("breakout")
         if curve.source.name == "nnabla-rl" and curve.agent == "IQN"
     )
-    row = next(row for row in sheet.rows if row[:2] == ["IQN", "nnabla-rl reproductions"])
+    row = next(row for row in table.rows if row[:2] == ["IQN", "nnabla-rl reproductions"])
     assert row[2:] == [f"{score:.2f}" for score in nnabla.scores[:3]]
 
 
-def test_the_same_agent_stands_first_and_every_source_s_protocol_is_told(far):
-    sheet = compare(far, ["published"]).sheet()
-    alike = [same_agent(row[0], "iqn") for row in sheet.rows]
-    assert alike == sorted(alike, reverse=True)
-    assert 2 < sum(alike) < len(alike)
-    notes = " ".join(sheet.notes)
+def test_the_same_agent_comes_first_and_the_protocol_of_every_source_is_shown(far):
+    table = compare(far, ["published"]).table()
+    same = [same_agent(row[0], "iqn") for row in table.rows]
+    assert same == sorted(same, reverse=True)
+    assert 2 < sum(same) < len(same)
+    notes = " ".join(table.notes)
     assert "Dopamine baselines: sticky, training return" in notes
     assert "nnabla-rl reproductions: no-op, evaluation" in notes
     assert f"{far}: own v1 (" in notes
 
 
-def test_a_value_between_two_points_is_on_the_line_and_beyond_them_there_is_none():
+def test_scores_are_interpolated_within_a_curve_and_unknown_outside_it():
     series = Series("a", "b", "c", np.array([1e6, 3e6]), np.array([2.0, 6.0]), published=True)
     assert series.at(2e6) == 4.0
     assert np.isnan(series.at(0.9e6))
     assert np.isnan(series.at(3.1e6))
 
 
-def test_a_run_that_has_not_come_so_far_is_told_where_the_others_begin(breakout, capsys):
+def test_for_a_short_run_the_table_shows_where_the_other_curves_begin(breakout, capsys):
     assert command("compare", breakout) == 0
     said = capsys.readouterr().out
-    assert "nothing to compare at the same count of frames" in said
+    assert "no curves to compare at the same number of frames" in said
     assert "the run has 800 frames, the others begin at 1M" in said
 
 
@@ -80,7 +80,7 @@ def test_runs_can_be_compared_with_each_other_and_drawn(cartpoles, tmp_path, cap
 
 
 @pytest.mark.parametrize("given", ["fig.v2", "fig.v2.png", "fig.v2.svg"])
-def test_a_figure_is_where_the_command_says(cartpoles, tmp_path, capsys, given):
+def test_a_figure_is_written_where_the_command_says(cartpoles, tmp_path, capsys, given):
     words = (cartpoles / "iqn-0", "--with", cartpoles / "dqn-0", "--out", tmp_path / given)
     assert command("compare", *words) == 0
     png, svg = tmp_path / "fig.v2.png", tmp_path / "fig.v2.svg"
@@ -98,7 +98,7 @@ def test_published_curves_are_drawn_behind_the_run(far, tmp_path):
 
 
 def test_another_game_and_a_game_without_published_curves_are_refused(cartpoles, breakout):
-    with pytest.raises(QuantailError, match="is of ALE/Breakout-v5, not of CartPole-v1"):
+    with pytest.raises(QuantailError, match="is a run of ALE/Breakout-v5, not of CartPole-v1"):
         compare(cartpoles / "iqn-0", [breakout])
     with pytest.raises(QuantailError, match="no published curve of cart_pole is known"):
         compare(cartpoles / "iqn-0", ["published"])
@@ -113,7 +113,7 @@ def test_another_game_and_a_game_without_published_curves_are_refused(cartpoles,
         ("dqn", "Double DQN", False),
     ],
 )
-def test_agents_are_the_same_by_name(one, other, same):
+def test_names_of_the_same_agent_are_recognised(one, other, same):
     assert same_agent(one, other) is same
 
 
@@ -121,7 +121,7 @@ def test_runs_evaluated_differently_are_refused_and_named(cartpoles, tmp_path):
     other = shutil.copytree(cartpoles / "dqn-0", tmp_path / "other")
     with editing(other / "run.json") as about:
         about["settings"]["evaluation_epsilon"] = 0.5
-    with pytest.raises(QuantailError, match="their curves do not compare"):
+    with pytest.raises(QuantailError, match="their curves cannot be compared"):
         compare(cartpoles / "iqn-0", [other])
 
 

@@ -1,4 +1,4 @@
-"""The figure of what an agent expects, in one call."""
+"""The figure of an agent's predicted returns, in one call."""
 
 import numpy as np
 import pytest
@@ -31,13 +31,13 @@ def test_the_lines_are_the_quantiles_and_the_marks_the_mean_and_the_value(agent)
     }
     for action, line in enumerate(curves):
         assert line.get_ydata() == pytest.approx(z.quantile(line.get_xdata())[:, action])
-    wanted = {("o", round(float(v), 5)) for v in z.mean()} | {
+    expected = {("o", round(float(v), 5)) for v in z.mean()} | {
         ("D", round(float(v), 5)) for v in z.value("cvar:0.25")
     }
-    assert marks == wanted
+    assert marks == expected
 
 
-def test_what_does_not_fit_is_refused(agent):
+def test_wrong_names_and_too_many_observations_are_refused(agent):
     with pytest.raises(QuantailError, match="one for each of 2 actions"):
         draw_returns(agent.returns(np.zeros((2, 4))), names=["left"])
     with pytest.raises(QuantailError, match="up to 6 observations"):

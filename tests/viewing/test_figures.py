@@ -18,21 +18,19 @@ def test_a_curve_is_the_mean_over_seeds_within_its_interval(cartpoles):
     assert axes.lines[0].get_xdata().tolist() == steps.tolist()
     assert axes.lines[0].get_ydata() == pytest.approx(means.mean(axis=0))
     assert axes.lines[1].get_ydata() == pytest.approx([np.mean([run.random for run in group.runs])] * 2)
-    (shade,) = axes.collections
-    heights = shade.get_paths()[0].vertices[:, 1]
-    assert heights.min() == pytest.approx(
-        means.min()
-    )  # of two seeds the interval is from one to the other
+    (band,) = axes.collections
+    heights = band.get_paths()[0].vertices[:, 1]
+    assert heights.min() == pytest.approx(means.min())  # the interval of two seeds spans both
     assert heights.max() == pytest.approx(means.max())
 
 
-def test_a_single_seed_has_a_curve_without_a_shade(cartpoles):
+def test_a_single_seed_has_a_curve_without_an_interval(cartpoles):
     axes = learning_curves(group_runs([read_history(cartpoles / "dqn-0")])).axes[0]
     assert len(axes.collections) == 0
     assert axes.get_legend().get_texts()[0].get_text() == "dqn (1 seed)"
 
 
-def test_a_histogram_marks_the_mean_and_the_mean_of_the_worst_tenth():
+def test_a_histogram_marks_the_mean_and_the_mean_of_the_worst_ten_percent():
     axes = return_histograms({"mine": np.arange(100.0)}).axes[0]
     assert [line.get_xdata()[0] for line in axes.lines] == [49.5, 4.5]
     assert sum(bar.get_height() for bar in axes.patches) == pytest.approx(1.0)
@@ -55,32 +53,32 @@ def test_quantile_functions_are_drawn_against_tau_one_for_each_action():
     assert len(axes.lines) == 2
 
 
-def test_many_actions_are_drawn_and_few_are_told():
+def test_all_actions_are_drawn_and_the_best_are_labelled():
     mine = agent("ALE/Seaquest-v5", "atari-paper", policy_samples=2, head_size=16)
     observation, _ = make("ALE/Seaquest-v5", mine.settings).reset(seed=0)
     axes = quantile_functions(mine, Moment(0, observation, None)).axes[0]
-    told = [line for line in axes.lines if not line.get_label().startswith("_")]
+    labelled = [line for line in axes.lines if not line.get_label().startswith("_")]
     assert len(axes.lines) == 18
-    assert 4 <= len(told) <= 6
+    assert 4 <= len(labelled) <= 6
 
 
-def test_a_profile_is_drawn_from_the_share_above_each_level():
+def test_a_profile_is_the_share_above_each_threshold():
     axes = profiles({"mine": np.array([[0.5, 2.0], [0.5, 2.0]])}).axes[0]
-    taus, shares = axes.lines[0].get_data()
-    assert shares[taus < 0.5].tolist() == [1.0] * (taus < 0.5).sum()
-    assert set(shares[(taus > 0.5) & (taus < 2.0)]) == {0.5}
+    thresholds, shares = axes.lines[0].get_data()
+    assert shares[thresholds < 0.5].tolist() == [1.0] * (thresholds < 0.5).sum()
+    assert set(shares[(thresholds > 0.5) & (thresholds < 2.0)]) == {0.5}
 
 
-def test_moments_are_where_values_are_apart_and_where_the_return_is_least_certain():
+def test_moments_are_where_values_differ_most_and_where_the_return_is_most_uncertain():
     mine = agent("MinAtar/Breakout-v1", "minatar")
     moments = find_moments(mine, seed=3)
     env = make("MinAtar/Breakout-v1", mine.settings)
     observation, _ = env.reset(seed=3)
-    apart, spread, over = [], [], False
+    differences, spread, over = [], [], False
     taus = (np.arange(32) + 0.5) / 32
-    while not over and len(apart) < 500:
+    while not over and len(differences) < 500:
         action = mine.act(observation)
-        apart.append(np.ptp(mine.values(observation)))
+        differences.append(np.ptp(mine.values(observation)))
         spread.append(mine.quantiles(observation, taus)[:, action].std())
         observation, _, terminated, truncated, _ = env.step(action)
         over = terminated or truncated
@@ -88,16 +86,19 @@ def test_moments_are_where_values_are_apart_and_where_the_return_is_least_certai
     decisive = next(step for reason, step in why.items() if "differ" in reason)
     uncertain = next(step for reason, step in why.items() if "certain" in reason)
     assert moments[0].step == 0
-    assert decisive == int(np.argmax(apart))
+    assert decisive == int(np.argmax(differences))
     assert uncertain == int(np.argmax(spread))
     assert all(moment.picture is not None and moment.picture.dtype == np.uint8 for moment in moments)
 
 
-def test_the_start_is_told_also_where_it_is_decisive(monkeypatch):
+def test_a_moment_can_have_several_reasons(monkeypatch):
     mine = agent("MinAtar/Breakout-v1", "minatar")
-    monkeypatch.setattr(moments_module, "LOOK_AT", 1)
+    monkeypatch.setattr(moments_module, "MAX_STEPS", 1)
     (moment,) = find_moments(mine, seed=3)
-    assert (moment.step, moment.why) == (0, "the start, actions differ most, and return least certain")
+    assert (moment.step, moment.why) == (
+        0,
+        "the start, actions differ most, and return is most uncertain",
+    )
 
 
 def test_actions_have_the_names_that_the_environment_gives_them():
@@ -113,13 +114,13 @@ def test_a_profile_begins_at_the_lowest_score():
     assert profiles({"mine": np.array([[0.5, 2.0]])}).axes[0].lines[0].get_xdata()[0] == 0
 
 
-def test_random_play_is_told_in_the_legend(cartpoles):
+def test_random_play_is_in_the_legend(cartpoles):
     axes = learning_curves(group_runs([read_history(cartpoles / "dqn-0")])).axes[0]
     assert [text.get_text() for text in axes.get_legend().get_texts()] == ["dqn (1 seed)", "random play"]
 
 
 @pytest.mark.parametrize("ground", COLOURS)
-def test_words_on_a_colour_stand_out(ground):
+def test_text_on_a_colour_has_enough_contrast(ground):
     def luminance(colour):
         parts = np.array(to_rgb(colour))
         return np.where(parts <= 0.04045, parts / 12.92, ((parts + 0.055) / 1.055) ** 2.4) @ (
@@ -130,6 +131,6 @@ def test_words_on_a_colour_stand_out(ground):
     assert (light + 0.05) / (dark + 0.05) >= 4.5
 
 
-def test_an_agent_that_knows_the_mean_alone_is_never_uncertain():
+def test_an_agent_that_learns_only_the_mean_is_never_uncertain():
     moments = find_moments(agent("MinAtar/Breakout-v1", "minatar", agent="dqn"))
     assert not any("certain" in moment.why for moment in moments)

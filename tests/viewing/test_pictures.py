@@ -1,4 +1,4 @@
-"""Whatever a renderer gives becomes RGB bytes, or nothing."""
+"""Anything that a renderer returns becomes RGB bytes, or None."""
 
 import numpy as np
 import pytest
@@ -19,7 +19,7 @@ RGB = np.arange(24, dtype=np.uint8).reshape(2, 4, 3) * 10
     ],
     ids=["bytes", "int64", "float to 255", "float to 1", "with alpha"],
 )
-def test_every_way_to_say_rgb_gives_the_same_bytes(shown):
+def test_every_rgb_format_gives_the_same_bytes(shown):
     found = as_rgb(shown)
     assert found.dtype == np.uint8
     assert np.array_equal(found, RGB)
@@ -33,5 +33,5 @@ def test_grey_pictures_become_rgb():
 @pytest.mark.parametrize(
     "shown", [None, "text", [1, 2], np.zeros(3), np.zeros((2, 2, 2)), np.zeros((0, 4, 3))]
 )
-def test_what_is_no_picture_is_none(shown):
+def test_anything_that_is_no_picture_gives_none(shown):
     assert as_rgb(shown) is None

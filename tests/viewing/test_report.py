@@ -28,13 +28,13 @@ CHROMIUM = shutil.which("chromium")
 
 
 def copies(runs, target, *names):
-    """Runs that a test may change."""
+    """Copy runs, so that a test may change them."""
     return [shutil.copytree(runs / name, target / name) for name in names]
 
 
 @pytest.fixture(scope="module")
 def report(cartpoles, tmp_path_factory):
-    """The report of three runs, and what was said."""
+    """The report of three runs, and its messages."""
     folder = tmp_path_factory.mktemp("report")
     runs = copies(cartpoles, folder, "iqn-0", "iqn-1", "dqn-0")
     said = []
@@ -47,7 +47,7 @@ def rows(path):
         return list(csv.DictReader(file))
 
 
-def test_the_page_holds_all_it_shows_and_asks_for_nothing_from_outside(report):
+def test_the_page_is_self_contained(report):
     page, _ = report
     text = page.read_text()
     assert len(re.findall(r'<img src="data:image/svg\+xml;base64,', text)) == len(
@@ -59,15 +59,15 @@ def test_the_page_holds_all_it_shows_and_asks_for_nothing_from_outside(report):
         assert (page.parent / link).exists(), link
 
 
-def test_every_part_is_on_the_page(report):
+def test_every_section_is_on_the_page(report):
     text = report[0].read_text()
-    for part in ("Learning", "Scores", "What the agents expect", "Where time went", "The runs"):
+    for part in ("Learning", "Scores", "Predicted returns", "Training time", "Run details"):
         assert f">{part}</h2>" in text
     for fact in ("learning_rate", "own v1", "torch", "processor", "1 seed", "2 seeds", "none: one seed"):
         assert fact in text, fact
 
 
-def test_figures_are_files_too_as_png_and_svg_and_are_not_blank(report):
+def test_figures_are_also_saved_as_png_and_svg_and_are_not_blank(report):
     folder = report[0].parent
     names = {path.stem for path in folder.glob("*.png")}
     assert names == {path.stem for path in folder.glob("*.svg")}
@@ -78,7 +78,7 @@ def test_figures_are_files_too_as_png_and_svg_and_are_not_blank(report):
         assert picture.std() > 10, name
 
 
-def test_the_numbers_are_tables_with_a_row_for_each_seed(report):
+def test_the_tables_are_saved_with_a_row_for_each_seed(report):
     folder = report[0].parent
     curves = rows(folder / "curves.csv")
     assert list(curves[0]) == ["env", "agent", "seed", "steps", "frames", "mean_return"]
@@ -88,19 +88,19 @@ def test_the_numbers_are_tables_with_a_row_for_each_seed(report):
     assert {row["game"] for row in scores} == {"CartPole-v1"}
 
 
-def test_runs_without_a_result_are_evaluated_afresh_once_and_keep_it(report, tmp_path):
+def test_runs_without_a_result_are_evaluated_once_and_the_result_is_saved(report, tmp_path):
     page, said = report
     assert sum("no result yet" in sentence for sentence in said) == 3
     run = page.parent.parent / "iqn-0"
-    kept = json.loads(next((run / "results").glob("*.json")).read_text())
+    saved = json.loads(next((run / "results").glob("*.json")).read_text())
     score = next(row for row in rows(page.parent / "scores.csv") if row["source"] == str(run))
-    assert float(score["score"]) == kept["mean"] == np.mean(kept["returns"])
+    assert float(score["score"]) == saved["mean"] == np.mean(saved["returns"])
     again = []
     write_report([run], tmp_path, say=again.append)
     assert not any("no result yet" in sentence for sentence in again)
 
 
-def test_a_report_can_leave_evaluation_out(cartpoles, tmp_path, capsys):
+def test_a_report_can_skip_the_evaluation(cartpoles, tmp_path, capsys):
     (run,) = copies(cartpoles, tmp_path, "dqn-0")
     assert command("report", run, "--no-eval") == 0
     assert not (run / "results").exists()
@@ -108,7 +108,7 @@ def test_a_report_can_leave_evaluation_out(cartpoles, tmp_path, capsys):
     assert "No run has a result" in (run / "report" / "index.html").read_text()
 
 
-def test_names_from_outside_cannot_write_markup(cartpoles, tmp_path):
+def test_content_of_runs_is_escaped(cartpoles, tmp_path):
     (run,) = copies(cartpoles, tmp_path, "dqn-0")
     with editing(run / "run.json") as about:
         about["command"] = "<script>alert(1)</script>"
@@ -131,7 +131,7 @@ def test_a_run_given_twice_is_refused(cartpoles, tmp_path):
         write_report([cartpoles / "iqn-0", cartpoles / "iqn-0"], tmp_path / "out")
 
 
-def test_an_environment_of_ones_own_gets_its_curves_and_a_sentence_for_the_rest(tmp_path):
+def test_a_custom_environment_gets_its_curves_and_a_note_on_what_is_not_shown(tmp_path):
     settings = {k: v for k, v in QUICK["CartPole-v1"].items() if k != "stack"}
     quantail.train(Lottery, out=tmp_path / "run", steps=200, **settings)
     said = []
@@ -153,7 +153,7 @@ def test_an_ale_run_is_shown_with_its_frame_and_its_human_normalised_score(break
 
 @pytest.mark.skipif(CHROMIUM is None, reason="no chromium on this machine")
 @pytest.mark.parametrize("width", [390, 1200])
-def test_in_a_real_browser_every_figure_shows_and_nothing_is_cut_off(report, tmp_path, width):
+def test_in_a_real_browser_every_figure_is_shown_and_nothing_overflows(report, tmp_path, width):
     page = tmp_path / "page.html"
     probe = (
         "<script>onload = () => document.title = [document.documentElement.scrollWidth, innerWidth,"
@@ -170,7 +170,7 @@ def test_in_a_real_browser_every_figure_shows_and_nothing_is_cut_off(report, tmp
     assert drawn == images > 3
 
 
-def test_the_score_is_that_of_the_run_s_own_risk_whatever_was_evaluated_last(cartpoles, tmp_path):
+def test_the_score_is_that_of_the_run_s_own_risk_measure(cartpoles, tmp_path):
     (run,) = copies(cartpoles, tmp_path, "iqn-0")
     for words in (("--episodes", 3), ("--episodes", 2, "--risk", "cvar:0.1")):
         assert command("eval", run, *words) == 0
@@ -204,7 +204,7 @@ def evaluated(run, *words):
     assert command("eval", run, "--episodes", 2, *words) == 0
 
 
-def test_a_protocol_that_no_result_has_is_refused_before_anything_is_played(cartpoles, tmp_path, capsys):
+def test_an_unknown_protocol_is_refused_before_anything_is_played(cartpoles, tmp_path, capsys):
     (run,) = copies(cartpoles, tmp_path, "iqn-0")
     for words in (("--protocol", "nope"), ("--starts", "abc")):
         assert command("report", run, *words) == 2
@@ -216,9 +216,7 @@ def test_a_protocol_that_no_result_has_is_refused_before_anything_is_played(cart
     assert not (run / "report").exists()
 
 
-def test_a_run_that_was_evaluated_with_another_risk_alone_is_evaluated_with_its_own(
-    cartpoles, tmp_path, capsys
-):
+def test_a_run_evaluated_only_under_another_risk_is_evaluated_under_its_own(cartpoles, tmp_path, capsys):
     (run,) = copies(cartpoles, tmp_path, "iqn-0")
     evaluated(run, "--risk", "cvar:0.1")
     assert command("report", run) == 0
@@ -227,7 +225,7 @@ def test_a_run_that_was_evaluated_with_another_risk_alone_is_evaluated_with_its_
     assert (row["agent"], row["episodes"]) == ("iqn", "30")
 
 
-def test_results_from_two_recordings_are_told_apart_by_starts(cartpoles, tmp_path, capsys):
+def test_results_from_two_recordings_are_selected_by_starts(cartpoles, tmp_path, capsys):
     (run,) = copies(cartpoles, tmp_path, "iqn-0")
     for checksum in ("abc", "def"):
         protocol = Protocol("human-starts", episodes=2, starts=f"recording {checksum} by a person")
@@ -240,30 +238,28 @@ def test_results_from_two_recordings_are_told_apart_by_starts(cartpoles, tmp_pat
     assert row["starts"] == "recording def by a person"
 
 
-def test_time_is_told_for_the_steps_that_it_was_measured_over(cartpoles, tmp_path):
+def test_the_time_covers_the_steps_up_to_the_last_checkpoint(cartpoles, tmp_path):
     (run,) = copies(cartpoles, tmp_path, "iqn-0")
     (run / "checkpoints" / "last").write_text("000000150\n")
     (group,) = group_runs([read_history(run)])
     report = Report(tmp_path)
-    sections.time_spent(report, [group])
-    ((name, _, steps, rate),) = report.sections[0].sheets[0].rows
+    sections.training_time(report, [group])
+    ((name, _, steps, rate),) = report.sections[0].tables[0].rows
     assert (name, steps) == ("iqn-0", "150")
     assert rate == f"{150 / sum(group.runs[0].seconds.values()):,.0f}"
 
 
-def test_runs_whose_folders_have_one_name_keep_their_own_time(cartpoles, tmp_path):
+def test_runs_with_equal_folder_names_are_shown_separately(cartpoles, tmp_path):
     runs = [
         shutil.copytree(cartpoles / name, tmp_path / name / "run") for name in ("iqn-0", "dqn-0")
     ] + copies(cartpoles, tmp_path / "more", "iqn-1")
     report = Report(tmp_path)
-    sections.time_spent(report, group_runs([read_history(run) for run in runs]))
-    names = [row[0] for row in report.sections[0].sheets[0].rows]
+    sections.training_time(report, group_runs([read_history(run) for run in runs]))
+    names = [row[0] for row in report.sections[0].tables[0].rows]
     assert sorted(names) == ["dqn-0/run", "iqn-0/run", "iqn-1"]
 
 
-def test_an_ale_game_without_a_human_score_is_in_the_report_and_the_aggregates_say_so(
-    breakout, tmp_path
-):
+def test_an_ale_game_without_a_human_score_is_noted_in_the_aggregates(breakout, tmp_path):
     runs = [shutil.copytree(breakout, tmp_path / name) for name in ("breakout", "carnival")]
     with editing(runs[1] / "run.json") as about:
         about["env"] = "ALE/Carnival-v5"
@@ -272,16 +268,17 @@ def test_an_ale_game_without_a_human_score_is_in_the_report_and_the_aggregates_s
         played = Evaluation(np.ones(2), np.ones(2, int), "ALE", Neutral(), protocol, 1)
         save_result(run, quantail.load(run), played)
     text = write_report(runs, tmp_path / "out").read_text()
-    assert "1 of 2 games are in the aggregates; nobody published a human score for carnival" in text
+    assert "1 of 2 games are in the aggregates" in text
+    assert "human score for carnival" in text
     text = write_report(runs[1:], tmp_path / "one").read_text()
     assert "0 of 1 games are in the aggregates" in text
 
 
-def test_a_second_report_leaves_nothing_of_the_first_and_nothing_else_is_touched(cartpoles, tmp_path):
+def test_a_second_report_removes_the_files_of_the_first_and_nothing_else(cartpoles, tmp_path):
     one, two = copies(cartpoles, tmp_path, "iqn-0", "dqn-0")
     out = tmp_path / "out"
     write_report([one, two], out)
-    (out / "expects-mine.png").write_text("a file of the user's")
+    (out / "expects-mine.png").write_text("a file of the user")
     assert list(out.glob("expects-2-*"))
     page = write_report([one], out)
     assert not list(out.glob("expects-2-*"))
@@ -290,7 +287,7 @@ def test_a_second_report_leaves_nothing_of_the_first_and_nothing_else_is_touched
     }  # fmt: skip
 
 
-def test_no_complaint_of_the_drawing_library_reaches_the_user(cartpoles, tmp_path):
+def test_a_report_without_a_display_prints_no_warnings(cartpoles, tmp_path):
     (run,) = copies(cartpoles, tmp_path, "dqn-0")
     gone = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER", "XDG_RUNTIME_DIR")
     env = {name: value for name, value in os.environ.items() if name not in gone}

@@ -11,10 +11,10 @@ from quantail.envs import make
 from quantail.envs.names import action_names
 from quantail.errors import QuantailError
 from quantail.risk import CVaR, Neutral
-from quantail.viewing.frames import COLOURS, Film, Span, apart
+from quantail.viewing.frames import COLOURS, FrameRenderer, SmoothRange, spread_labels
 from quantail.viewing.pictures import with_pictures
 from quantail.viewing.scenes import TAUS, Scene
-from quantail.viewing.video import Filmed, make_video, play
+from quantail.viewing.video import VideoInfo, make_video, play_decisions
 from tests.helpers.agents import agent
 from tests.helpers.runs import command
 
@@ -28,11 +28,11 @@ def frames_of(path):
     return about, [np.frombuffer(frame, np.uint8).reshape(height, width, 3) for frame in reader]
 
 
-def test_a_video_has_a_frame_for_each_decision_and_each_is_another(tmp_path):
+def test_a_video_has_a_different_frame_for_each_decision(tmp_path):
     mine = agent("MinAtar/Breakout-v1", "minatar")
-    filmed = make_video(mine, tmp_path / "game.mp4", steps=5, fps=5)
+    info = make_video(mine, tmp_path / "game.mp4", steps=5, fps=5)
     about, frames = frames_of(tmp_path / "game.mp4")
-    assert filmed == Filmed(5, pictured=True)
+    assert info == VideoInfo(5, pictured=True)
     assert len(frames) == 5
     assert about["fps"] == 5
     assert about["size"] == (960, 540)
@@ -40,92 +40,94 @@ def test_a_video_has_a_frame_for_each_decision_and_each_is_another(tmp_path):
     assert [path.name for path in tmp_path.iterdir()] == ["game.mp4"]
 
 
-def test_shots_are_the_agent_s_own_decisions_under_the_measure():
+def test_decisions_are_those_of_the_agent_under_the_risk_measure():
     mine = agent("MinAtar/Breakout-v1", "minatar")
     played = with_pictures("MinAtar/Breakout-v1", mine)
     env = make("MinAtar/Breakout-v1", mine.settings)
     observation, _ = env.reset(seed=2)
     score = 0.0
-    shots = list(play(mine, played, CVaR(0.1), 6, seed=2))
-    assert [shot.step for shot in shots] == list(range(6))
-    for shot in shots:
+    decisions = list(play_decisions(mine, played, CVaR(0.1), 6, seed=2))
+    assert [one.step for one in decisions] == list(range(6))
+    for one in decisions:
         action = mine.act(observation, CVaR(0.1))
-        assert shot.scene.chosen == action
-        assert shot.scene.values == pytest.approx(mine.values(observation, CVaR(0.1)))
-        assert shot.scene.means == pytest.approx(mine.values(observation, Neutral()))
-        assert shot.scene.law == pytest.approx(mine.quantiles(observation, TAUS))
-        assert shot.score == score
+        assert one.scene.chosen == action
+        assert one.scene.values == pytest.approx(mine.values(observation, CVaR(0.1)))
+        assert one.scene.means == pytest.approx(mine.values(observation, Neutral()))
+        assert one.scene.distribution == pytest.approx(mine.quantiles(observation, TAUS))
+        assert one.score == score
         observation, reward, *_ = env.step(action)
         score += reward
 
 
-def test_an_episode_is_played_as_it_is_shown_and_not_before():
-    """So that a long one takes no more memory than a short one."""
+def test_an_episode_is_played_lazily():
+    """A long episode takes no more memory than a short one."""
     mine = agent()
     env = with_pictures("CartPole-v1", mine)
-    shots = play(mine, env, Neutral(), 10**9, seed=0)
-    next(shots)
+    decisions = play_decisions(mine, env, Neutral(), 10**9, seed=0)
+    next(decisions)
     before = env.unwrapped.state
-    next(shots)
+    next(decisions)
     assert not np.array_equal(env.unwrapped.state, before)
 
 
 def scene(chosen, seed, picture=True):
-    """One of three actions, under a measure that is not the mean."""
+    """A scene with three actions, under a measure that is not the mean."""
     rng = np.random.default_rng(seed)
-    law = np.sort(rng.normal(size=(100, 3)), axis=0)
+    distribution = np.sort(rng.normal(size=(100, 3)), axis=0)
     values = np.full(3, -2.0) + 0.1 * rng.random(3)
     values[chosen] = -1.0
     shown = rng.integers(255, size=(8, 8, 3), dtype=np.uint8)
-    return Scene(shown if picture else None, law, law.mean(axis=0), values, chosen)
+    return Scene(shown if picture else None, distribution, distribution.mean(axis=0), values, chosen)
 
 
-def test_a_frame_shows_its_own_scene_and_the_next_one_the_next():
-    film = Film(["stay", "left", "right"], CVaR(0.1), 10, "a game", "blue: the sea")
+def test_every_frame_shows_its_own_scene():
+    renderer = FrameRenderer(["stay", "left", "right"], CVaR(0.1), 10, "a game", "blue: the sea")
     for step, (chosen, score) in enumerate(((1, 0.0), (2, 3.0), (0, 3.5))):
         now = scene(chosen, seed=step)
-        film.draw(now, step, score)
-        widths = [line.get_linewidth() for line in film.lines]
+        renderer.draw(now, step, score)
+        widths = [line.get_linewidth() for line in renderer.lines]
         assert int(np.argmax(widths)) == chosen
         assert sorted(widths)[1] < 0.5 * max(widths)
-        for action, (mean, value, leader) in enumerate(film.marks):
-            assert film.lines[action].get_ydata() == pytest.approx(now.law[:, action])
+        for action, (mean, value, leader) in enumerate(renderer.marks):
+            assert renderer.lines[action].get_ydata() == pytest.approx(now.distribution[:, action])
             assert mean.get_ydata() == pytest.approx([now.means[action]])
             assert value.get_ydata() == pytest.approx([now.values[action]])
             assert leader.get_ydata()[0] == pytest.approx(now.values[action])
-            assert film.labels[action].get_text().startswith(film.names[action])
-            assert (film.labels[action].get_fontweight() == "bold") == (action == chosen)
-        assert np.array_equal(film.image.get_array(), now.picture)
-        assert film.axes.get_title() == (f"takes “{film.names[chosen]}”: the best under cvar:0.1, -1.00")
-        assert film.headline.get_text() == f"step {step}, score {score:g}"
-    assert film.game.get_xlabel() == "blue: the sea"
+            assert renderer.labels[action].get_text().startswith(renderer.names[action])
+            assert (renderer.labels[action].get_fontweight() == "bold") == (action == chosen)
+        assert np.array_equal(renderer.image.get_array(), now.picture)
+        assert renderer.axes.get_title() == (
+            f"chooses “{renderer.names[chosen]}”: highest value under cvar:0.1, -1.00"
+        )
+        assert renderer.headline.get_text() == f"step {step}, score {score:g}"
+    assert renderer.game.get_xlabel() == "blue: the sea"
 
 
-def test_lines_that_lie_on_each_other_are_all_seen():
-    film = Film(["a", "b", "c"], Neutral(), 10, "a game")
+def test_overlapping_lines_are_all_visible():
+    renderer = FrameRenderer(["a", "b", "c"], Neutral(), 10, "a game")
     one = np.linspace(-1.0, 1.0, 100)
     flat = Scene(None, np.stack([one] * 3, axis=1), np.zeros(3), np.zeros(3), 0)
-    frame = film.draw(flat, 0, 0.0)
+    frame = renderer.draw(flat, 0, 0.0)
     for ink in COLOURS[:3]:
-        wanted = np.array([int(ink[at : at + 2], 16) for at in (1, 3, 5)])
+        expected = np.array([int(ink[at : at + 2], 16) for at in (1, 3, 5)])
         plotted = frame[60:440, 120:600].reshape(-1, 3).astype(int)
-        assert (np.abs(plotted - wanted).max(axis=1) < 30).sum() > 100, ink
+        assert (np.abs(plotted - expected).max(axis=1) < 30).sum() > 100, ink
 
 
-def test_the_shade_is_where_the_measure_looks():
-    film = Film(["a", "b", "c"], CVaR(0.25), 10, "a game")
-    film.draw(scene(0, 0), 0, 0.0)
-    heights = film.axes.patches[0].get_data().values
+def test_the_shaded_area_shows_the_weights_of_the_measure():
+    renderer = FrameRenderer(["a", "b", "c"], CVaR(0.25), 10, "a game")
+    renderer.draw(scene(0, 0), 0, 0.0)
+    heights = renderer.axes.patches[0].get_data().values
     assert (heights[:25] > 0.5).all()
     assert (heights[25:] == 0).all()
 
 
 def test_the_range_widens_at_once_and_narrows_slowly():
-    span = Span(frames=10)
-    low, high = span.see(0.0, 1.0)
+    smooth = SmoothRange(frames=10)
+    low, high = smooth.update(0.0, 1.0)
     assert low < 0 < 1 < high
-    assert span.see(-5.0, 1.0)[0] < -5
-    after = [span.see(0.0, 1.0)[0] for _ in range(60)]
+    assert smooth.update(-5.0, 1.0)[0] < -5
+    after = [smooth.update(0.0, 1.0)[0] for _ in range(60)]
     assert after[0] < -4
     assert after[-1] == pytest.approx(low, abs=0.05)
 
@@ -133,22 +135,22 @@ def test_the_range_widens_at_once_and_narrows_slowly():
 @given(
     st.lists(st.floats(-10, 10), min_size=1, max_size=18),
 )
-def test_names_stand_apart_in_the_order_of_their_values(values):
+def test_labels_do_not_overlap_and_keep_their_order(values):
     gap = 20 / 18
-    places = apart(np.array(values), gap, -10.0, 10.0)
+    places = spread_labels(np.array(values), gap, -10.0, 10.0)
     order = np.argsort(values, kind="stable")
     assert (np.diff(places[order]) >= gap - 1e-9).all()
     assert places.min() >= -10
     assert places.max() <= 10 + 1e-9
 
 
-def test_names_that_have_room_stand_at_their_values():
+def test_labels_that_fit_stay_at_their_values():
     values = np.array([3.0, -2.0, 0.5])
-    assert apart(values, 0.5, -10.0, 10.0) == pytest.approx(values)
+    assert spread_labels(values, 0.5, -10.0, 10.0) == pytest.approx(values)
 
 
-class Blind(gym.Env):
-    """Without a renderer."""
+class WithoutRenderer(gym.Env):
+    """An environment that renders nothing."""
 
     observation_space = gym.spaces.Box(-1, 1, (4,))
     action_space = gym.spaces.Discrete(2)
@@ -161,31 +163,31 @@ class Blind(gym.Env):
         return np.full(4, 0.1, np.float32), 1.0, False, False, {}
 
 
-def test_an_environment_without_a_picture_has_the_distributions_alone_and_says_so(tmp_path, capfd):
+def test_without_a_picture_the_video_shows_only_the_distributions_and_says_so(tmp_path, capfd):
     with warnings.catch_warnings():
         warnings.simplefilter("error")
-        filmed = make_video(agent(), tmp_path / "a.mp4", Blind, steps=3)
-    assert filmed == Filmed(3, pictured=False)
+        info = make_video(agent(), tmp_path / "a.mp4", WithoutRenderer, steps=3)
+    assert info == VideoInfo(3, pictured=False)
     assert capfd.readouterr().err == ""
-    film = Film(["a", "b", "c"], Neutral(), 10, "Blind-v0")
-    assert film.draw(scene(0, 0, picture=False), 7, 2.5).shape == (540, 960, 3)
-    assert film.headline.get_text() == "step 7, score 2.5; Blind-v0 has no picture of itself"
+    renderer = FrameRenderer(["a", "b", "c"], Neutral(), 10, "Blind-v0")
+    assert renderer.draw(scene(0, 0, picture=False), 7, 2.5).shape == (540, 960, 3)
+    assert renderer.headline.get_text() == "step 7, score 2.5; Blind-v0 renders no picture"
 
 
 def test_the_command_says_that_there_is_no_picture(cartpoles, tmp_path, capfd, monkeypatch):
     monkeypatch.setattr("quantail.viewing.video.picture_of", lambda env: None)
     assert command("video", cartpoles / "iqn-0", "--out", tmp_path / "a.mp4", "--steps", 2) == 0
-    told = capfd.readouterr()
-    assert "no picture of itself" in told.out
-    assert told.err == ""
+    output = capfd.readouterr()
+    assert "no picture" in output.out
+    assert output.err == ""
 
 
-def test_the_environment_is_let_go_whatever_happens(tmp_path, monkeypatch):
+def test_the_environment_is_closed_even_after_an_error(tmp_path, monkeypatch):
     closed = []
-    monkeypatch.setattr(Blind, "close", lambda self: closed.append(self))
-    monkeypatch.setattr(Blind, "step", lambda self, action: 1 / 0)
+    monkeypatch.setattr(WithoutRenderer, "close", lambda self: closed.append(self))
+    monkeypatch.setattr(WithoutRenderer, "step", lambda self, action: 1 / 0)
     with pytest.raises(QuantailError, match="ZeroDivisionError"):
-        make_video(agent(), tmp_path / "a.mp4", Blind, steps=3)
+        make_video(agent(), tmp_path / "a.mp4", WithoutRenderer, steps=3)
     assert closed
     assert list(tmp_path.iterdir()) == []
 
@@ -200,13 +202,13 @@ def test_the_environment_is_let_go_whatever_happens(tmp_path, monkeypatch):
         ({"fps": 0}, "fps takes a whole number from 1 to 120, not 0"),
     ],
 )
-def test_a_question_that_cannot_be_filmed_gets_one_sentence(tmp_path, changes, said):
+def test_invalid_arguments_raise_a_clear_error(tmp_path, changes, said):
     with pytest.raises(QuantailError, match=said):
         make_video(agent(), tmp_path / "a.mp4", **changes)
     assert list(tmp_path.iterdir()) == []
 
 
-def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(tmp_path, capfd, monkeypatch):
+def test_a_file_that_cannot_be_written_is_named(tmp_path, capfd, monkeypatch):
     (tmp_path / "folder.mp4").mkdir()
     with pytest.raises(QuantailError, match=r"/folder.mp4 cannot be written: it is a folder\.$"):
         make_video(agent(), tmp_path / "folder.mp4", steps=1)
@@ -218,7 +220,7 @@ def test_a_file_that_cannot_be_written_is_named_as_it_was_asked_for(tmp_path, ca
         patched.setattr("pathlib.Path.touch", refuse)
         with pytest.raises(QuantailError, match=r"/a.mp4 cannot be written: Permission denied\.$"):
             make_video(agent(), tmp_path / "a.mp4", steps=1)
-    # An encoder that fails, as on a full disk, is told in the same words.
+    # An encoder error, such as a full disk, is reported in the same way.
     monkeypatch.setattr(imageio_ffmpeg, "write_frames", failing_encoder)
     with pytest.raises(QuantailError, match=r"/a.mp4 cannot be written: No space left\.$"):
         make_video(agent(), tmp_path / "a.mp4", steps=1)
@@ -244,13 +246,13 @@ def test_actions_have_the_names_that_the_environment_gives_them(env, names):
     assert action_names(make(env)) == names
 
 
-def test_the_command_writes_a_video_or_says_why_not(cartpoles, tmp_path, capsys):
+def test_the_command_writes_a_video_or_explains_the_error(cartpoles, tmp_path, capsys):
     run = cartpoles / "iqn-0"
     assert command("video", run, "--out", tmp_path / "a.mp4", "--steps", 3, "--risk", "cvar:0.1") == 0
     assert "3 decisions of the checkpoint at 200 steps, under cvar:0.1, in " in capsys.readouterr().out
     for words, said in (
         (("--out", tmp_path / "a.gif"), "ends in .mp4"),
-        (("--out", tmp_path / "no" / "a.mp4"), "make it first"),
+        (("--out", tmp_path / "no" / "a.mp4"), "create it first"),
         (("--out", tmp_path / "a.mp4", "--steps", 0), "steps takes a whole number"),
         (("--out", tmp_path / "a.mp4", "--fps", 100_000), "fps takes a whole number from 1 to 120"),
     ):
@@ -258,7 +260,7 @@ def test_the_command_writes_a_video_or_says_why_not(cartpoles, tmp_path, capsys)
         assert said in capsys.readouterr().err
 
 
-def test_without_the_encoder_there_is_one_sentence(monkeypatch, tmp_path):
+def test_a_missing_encoder_is_named(monkeypatch, tmp_path):
     import sys
 
     monkeypatch.setitem(sys.modules, "imageio_ffmpeg", None)

@@ -47,14 +47,14 @@ def turns(play, count):
 
 
 def held(play, name, count):
-    """Hold a key for so many actions."""
+    """Hold a key for `count` actions."""
     down(name)
     turns(play, count)
     up(name)
 
 
 def timed(monkeypatch, *keys):
-    """Press these keys of the next window, one every 20 turns."""
+    """Press these keys in the next window, one every 20 turns."""
     left, turn, count = list(keys), Play.turn, iter(range(10**6))
 
     def pressing(play):
@@ -66,7 +66,7 @@ def timed(monkeypatch, *keys):
 
 
 @pytest.mark.parametrize("name", CONSOLE)
-def test_each_action_of_the_console_has_its_keys(name):
+def test_each_ale_action_has_its_keys(name):
     parts = {"UP": ("up", "w"), "DOWN": ("down", "s"), "LEFT": ("left", "a"), "RIGHT": ("right", "d")}
     for kind in (0, 1):
         keys = [key[kind] for part, key in parts.items() if part in name]
@@ -74,7 +74,7 @@ def test_each_action_of_the_console_has_its_keys(name):
         assert console_action(keys) == CONSOLE.index(name)
 
 
-def test_opposite_directions_are_none():
+def test_opposite_directions_cancel_out():
     assert console_action(["left", "right"]) == 0
     assert console_action(["left", "d", "up", "space"]) == CONSOLE.index("UPFIRE")
 
@@ -124,7 +124,7 @@ def test_a_minatar_game_is_recorded_to_its_end_with_its_score(tmp_path):
     assert read_recording(tmp_path / "starts.jsonl") == recording
 
 
-def test_minatar_takes_the_newest_key_that_it_knows(tmp_path):
+def test_minatar_uses_the_newest_key_that_it_knows(tmp_path):
     play = opened("MinAtar/SpaceInvaders-v1", tmp_path / "starts.jsonl", fps=0)
     down("left")
     turns(play, 1)
@@ -146,7 +146,7 @@ def test_a_tap_between_two_actions_counts_once(tmp_path):
     assert read_recording(tmp_path / "starts.jsonl").games[0].actions == (2, 0, 0)
 
 
-def test_another_environment_takes_arrows_or_numbers(tmp_path):
+def test_other_environments_use_arrows_or_numbers(tmp_path):
     play = opened("CartPole-v1", tmp_path / "starts.jsonl", fps=0)
     held(play, "right", 2)
     held(play, "1", 2)
@@ -172,7 +172,7 @@ def test_nothing_is_recorded_before_the_first_key_or_in_a_pause(tmp_path):
     assert read_recording(tmp_path / "starts.jsonl").games[0].actions == (1, 1, 0, 0)
 
 
-def test_a_window_that_loses_the_focus_pauses_and_forgets_its_keys(tmp_path):
+def test_a_window_that_loses_the_focus_pauses_and_releases_its_keys(tmp_path):
     play = opened(MINATAR, tmp_path / "starts.jsonl", fps=0)
     down("left")
     turns(play, 2)
@@ -206,7 +206,7 @@ def test_r_saves_the_game_and_starts_the_next_with_the_next_seed(tmp_path):
     recording.require_fit(ALE)
 
 
-def test_the_command_appends_and_goes_on_after_the_highest_seed(tmp_path, monkeypatch, capsys):
+def test_the_command_appends_and_continues_after_the_highest_seed(tmp_path, monkeypatch, capsys):
     file = tmp_path / "starts.jsonl"
     timed(monkeypatch, "left", "r", "escape")
     assert command.run([MINATAR, "--record", str(file), "--fps", "0", "--seed", "5"]) == 0
@@ -229,7 +229,7 @@ def moments(recording):
     return sum(len(game.actions) - 1 for game in recording.games)
 
 
-def test_ctrl_c_saves_the_game_that_is_played(tmp_path, monkeypatch):
+def test_ctrl_c_saves_the_game_in_progress(tmp_path, monkeypatch):
     file = tmp_path / "starts.jsonl"
     act, played = Play._act, []
 
@@ -247,7 +247,7 @@ def test_ctrl_c_saves_the_game_that_is_played(tmp_path, monkeypatch):
     assert game.actions == tuple(played) == (1,) * 30
 
 
-def test_an_environment_that_breaks_in_a_game_loses_nothing(tmp_path):
+def test_a_game_is_saved_if_the_environment_fails(tmp_path):
     play = opened(ALE, tmp_path / "starts.jsonl", fps=0)
     held(play, "space", 10)
     play.player.unwrapped.ale = None
@@ -271,7 +271,7 @@ def never_open(monkeypatch):
         (ALE, "scripted player", {}, "holds games by 'scripted player', not by 'a person'"),
     ],
 )
-def test_a_file_of_something_else_is_refused_before_the_window_opens(
+def test_a_recording_of_another_kind_is_refused_before_the_window_opens(
     tmp_path, monkeypatch, env, by, conditions, said
 ):
     never_open(monkeypatch)
@@ -297,7 +297,7 @@ def test_a_file_that_cannot_be_written_is_refused_before_the_window_opens(tmp_pa
 @pytest.mark.parametrize(
     ("flag", "value"), [("scale", "0"), ("scale", "21"), ("fps", "-1"), ("seed", "x")]
 )
-def test_a_wrong_number_is_answered_in_a_sentence(tmp_path, monkeypatch, flag, value):
+def test_an_invalid_number_raises_a_clear_error(tmp_path, monkeypatch, flag, value):
     never_open(monkeypatch)
     with pytest.raises(QuantailError, match=f"{flag} takes a .*{value}"):
         command.run([MINATAR, "--record", str(tmp_path / "a.jsonl"), f"--{flag}={value}"])
@@ -308,15 +308,15 @@ def test_the_same_game_under_another_id_is_the_same_game(tmp_path):
     assert command.recording_at(tmp_path / "a.jsonl", "BreakoutNoFrameskip-v4").env == ALE
 
 
-def test_an_environment_without_pictures_is_refused_in_a_sentence(tmp_path):
+def test_an_environment_without_a_renderer_is_refused(tmp_path):
     gym.register("Blind-v0", lambda: gym.make("CartPole-v1"))  # takes no render mode
-    with pytest.raises(QuantailError, match="Blind-v0 cannot be played in a window: it draws no RGB"):
+    with pytest.raises(QuantailError, match="Blind-v0 cannot be played in a window: it renders no RGB"):
         command.run(["Blind-v0", "--record", str(tmp_path / "a.jsonl")])
     with pytest.raises(QuantailError, match="Box actions"):
         command.run(["Pendulum-v1", "--record", str(tmp_path / "a.jsonl")])
 
 
-def test_without_a_display_there_is_one_sentence(tmp_path):
+def test_a_missing_display_is_one_sentence(tmp_path):
     displays = {"SDL_VIDEODRIVER", "DISPLAY", "WAYLAND_DISPLAY"}
     hidden = {name: value for name, value in os.environ.items() if name not in displays}
     done = quantail("play", MINATAR, "--record", tmp_path / "a.jsonl", env=hidden)
@@ -326,20 +326,20 @@ def test_without_a_display_there_is_one_sentence(tmp_path):
     assert not done.stdout
 
 
-def test_a_display_that_does_not_open_is_told_before_the_environment_is_blamed(tmp_path):
+def test_a_display_error_is_reported_before_the_environment_is_made(tmp_path):
     env = dict(os.environ) | {"SDL_VIDEODRIVER": "nonsense"}
     done = quantail("play", "CartPole-v1", "--record", tmp_path / "a.jsonl", env=env)
     assert done.returncode == 2
     assert done.stderr.startswith("quantail: there is no display to open a window on: nonsense")
 
 
-def test_without_pygame_the_extra_is_named(tmp_path, monkeypatch):
+def test_a_missing_pygame_names_the_extra(tmp_path, monkeypatch):
     monkeypatch.setitem(sys.modules, "pygame", None)
     with pytest.raises(QuantailError, match=r"pip install 'quantail\[play\]'"):
         command.run([MINATAR, "--record", str(tmp_path / "a.jsonl")])
 
 
-def test_the_window_shows_the_picture_undistorted_above_its_words(tmp_path):
+def test_the_window_shows_the_picture_undistorted_above_its_text(tmp_path):
     play = opened(ALE, tmp_path / "starts.jsonl", fps=0, scale=3)
     held(play, "space", 60)
     seen = pygame.surfarray.array3d(play.window.surface).swapaxes(0, 1)

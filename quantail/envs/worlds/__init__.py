@@ -1,7 +1,7 @@
-"""Small worlds whose return laws are known exactly."""
+"""Small tabular environments ("worlds") whose return distributions are known exactly."""
 
-from quantail.envs.worlds.exact import ExactLaw, Solution, solve
+from quantail.envs.worlds.exact import ExactDistribution, Solution, solve
 from quantail.envs.worlds.games import WORLDS
 from quantail.envs.worlds.tabular import Outcome, World
 
-__all__ = ["WORLDS", "ExactLaw", "Outcome", "Solution", "World", "solve"]
+__all__ = ["WORLDS", "ExactDistribution", "Outcome", "Solution", "World", "solve"]

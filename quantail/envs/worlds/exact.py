@@ -1,8 +1,8 @@
-"""Exact return laws and best policies of a world, by going backwards from its ends.
+"""Exact return distributions and optimal policies of a world, by backward induction.
 
-The notion of risk is the paper's: in every state the action with the best distorted value of the law of
-the return *from there on*, given that the same is done ever after. It is not the static risk of the
-whole episode's return, seen from its start: `static_best` finds that.
+Risk is defined as in the paper: in every state, choose the action with the best distorted value of the
+return *from that state on*, given that the same rule is followed afterwards. This is not the static risk
+of the whole episode's return, seen from its start; `static_best` optimises that.
 """
 
 from collections.abc import Iterable, Mapping
@@ -17,85 +17,88 @@ from quantail.envs.worlds.tabular import State, World
 from quantail.risk import Neutral, RiskMeasure
 
 Array = NDArray[np.float64]
-SAME = 1e-12  # returns closer than this are one
+TOLERANCE = 1e-12  # returns closer than this are considered equal
 
 
 @dataclass(frozen=True)
-class ExactLaw:
-    """A law of finitely many returns, rising, and the chance of each."""
+class ExactDistribution:
+    """A return distribution with finitely many values, in ascending order, and their probabilities."""
 
     returns: Array
-    chances: Array
+    probabilities: Array
 
     def mean(self) -> float:
-        return float(self.returns @ self.chances)
+        return float(self.returns @ self.probabilities)
 
     def std(self) -> float:
-        return float(np.sqrt(self.chances @ (self.returns - self.mean()) ** 2))
+        return float(np.sqrt(self.probabilities @ (self.returns - self.mean()) ** 2))
 
     def value(self, risk: RiskMeasure) -> float:
-        """Q_β = Σ_i z_i (β⁻¹(c_i) − β⁻¹(c_{i−1})), c the cumulated chances."""
+        """Return Q_β = Σ_i z_i (β⁻¹(c_i) − β⁻¹(c_{i−1})), where c are the cumulative probabilities."""
         if isinstance(risk, Neutral):
             return self.mean()
-        edges = risk.inverse(torch.from_numpy(self._cumulated())).numpy()
+        edges = risk.inverse(torch.from_numpy(self._cumulative())).numpy()
         return float(np.diff(edges, prepend=0.0) @ self.returns)
 
     def quantile(self, taus: Array) -> Array:
-        """The least return z with F(z) ≥ τ."""
-        index = np.searchsorted(self._cumulated(), np.asarray(taus, np.float64) - SAME)
+        """Return the smallest return z with F(z) ≥ τ."""
+        index = np.searchsorted(self._cumulative(), np.asarray(taus, np.float64) - TOLERANCE)
         return self.returns[np.minimum(index, len(self.returns) - 1)]
 
     def cdf(self, returns: Array) -> Array:
-        """The chance of at most so much."""
-        index = np.searchsorted(self.returns, np.asarray(returns, np.float64) + SAME, side="right")
-        return np.concatenate([[0.0], self._cumulated()])[index]
+        """Return F(z), the probability of a return of at most z."""
+        index = np.searchsorted(self.returns, np.asarray(returns, np.float64) + TOLERANCE, side="right")
+        return np.concatenate([[0.0], self._cumulative()])[index]
 
-    def distance(self, other: "ExactLaw") -> float:
-        """The 1-Wasserstein distance: the area between the two distribution functions."""
+    def distance(self, other: "ExactDistribution") -> float:
+        """Return the 1-Wasserstein distance, the area between the two distribution functions."""
         points = np.union1d(self.returns, other.returns)
-        apart = np.abs(self.cdf(points) - other.cdf(points))
-        return float(apart[:-1] @ np.diff(points))
+        gaps = np.abs(self.cdf(points) - other.cdf(points))
+        return float(gaps[:-1] @ np.diff(points))
 
     @classmethod
-    def of(cls, returns: Array, chances: Array | None = None) -> "ExactLaw":
-        """A law of returns in any order, equally likely unless told; equal ones are taken together."""
+    def of(cls, returns: Array, probabilities: Array | None = None) -> "ExactDistribution":
+        """Return the distribution of unsorted returns, equally likely by default; merge equal ones."""
         values = np.asarray(returns, np.float64)
-        weights = np.full(len(values), 1 / len(values)) if chances is None else np.asarray(chances)
+        weights = (
+            np.full(len(values), 1 / len(values)) if probabilities is None else np.asarray(probabilities)
+        )
         order = np.argsort(values, kind="stable")
         values, weights = values[order], weights[order]
-        first = np.concatenate([[True], np.diff(values) > SAME])
+        first = np.concatenate([[True], np.diff(values) > TOLERANCE])
         return cls(values[first], np.add.reduceat(weights, np.flatnonzero(first)))
 
-    def _cumulated(self) -> Array:
-        cumulated = np.minimum(np.cumsum(self.chances), 1.0)
-        cumulated[-1] = 1.0
-        return cumulated
+    def _cumulative(self) -> Array:
+        cumulative = np.minimum(np.cumsum(self.probabilities), 1.0)
+        cumulative[-1] = 1.0
+        return cumulative
 
 
 @dataclass(frozen=True)
 class Solution:
-    """The best policy of a world under a measure, and the law of the return that it leads to."""
+    """The optimal policy of a world under a risk measure, and its return distributions."""
 
     policy: Mapping[State, int]
-    laws: Mapping[tuple[State, int], ExactLaw]  # of taking an action, then following the policy
+    # Returns of taking an action in a state and following the policy afterwards.
+    distributions: Mapping[tuple[State, int], ExactDistribution]
 
-    def law(self, state: State) -> ExactLaw:
-        """Of following the policy from a state."""
-        return self.laws[state, self.policy[state]]
+    def distribution(self, state: State) -> ExactDistribution:
+        """Return the return distribution of following the policy from a state."""
+        return self.distributions[state, self.policy[state]]
 
 
 def solve(world: World, risk: RiskMeasure | None = None, discount: float | None = None) -> Solution:
-    """The policy that takes the best distorted value in every state, and its laws."""
-    return _backwards(world, risk or Neutral(), {}, discount)
+    """Return the policy that maximises the distorted value in every state, and its distributions."""
+    return _backward_induction(world, risk or Neutral(), {}, discount)
 
 
 def follow(world: World, policy: Mapping[State, int], discount: float | None = None) -> Solution:
-    """The laws of a given policy."""
-    return _backwards(world, Neutral(), policy, discount)
+    """Return the return distributions of a given policy."""
+    return _backward_induction(world, Neutral(), policy, discount)
 
 
 def one_deviation(world: World, policy: Mapping[State, int]) -> set[tuple[State, int]]:
-    """States and actions that an episode may come by in which the policy is left once at most."""
+    """Return the state-action pairs that an episode with at most one deviation may visit."""
     followed = _reached(world, policy, [world.states[0]])
     pairs = {(state, action) for state in followed for action in range(len(world.actions))}
     after = {o.state for pair in pairs for o in world.outcomes(*pair) if o.state is not None}
@@ -105,57 +108,64 @@ def one_deviation(world: World, policy: Mapping[State, int]) -> set[tuple[State,
 def static_best(
     world: World, risk: RiskMeasure, discount: float | None = None
 ) -> tuple[dict[State, int], float]:
-    """Of all policies that look at the state alone, the best by the risk of the whole episode's return.
+    """Return the stationary policy with the best risk of the whole episode's return, and its value.
 
-    Every policy is tried, so this is for the smallest worlds.
+    All policies are enumerated, so this is only for the smallest worlds.
     """
-    best, most = {}, -np.inf
+    best, best_value = {}, -np.inf
     for choice in product(range(len(world.actions)), repeat=len(world.states)):
         policy = dict(zip(world.states, choice, strict=True))
-        value = follow(world, policy, discount).law(world.states[0]).value(risk)
-        if value > most + SAME:
-            best, most = policy, value
-    return best, float(most)
+        value = follow(world, policy, discount).distribution(world.states[0]).value(risk)
+        if value > best_value + TOLERANCE:
+            best, best_value = policy, value
+    return best, float(best_value)
 
 
-def _law(
+def _distribution(
     world: World,
     state: State,
     action: int,
     policy: Mapping[State, int],
-    laws: Mapping[tuple[State, int], ExactLaw],
+    distributions: Mapping[tuple[State, int], ExactDistribution],
     discount: float,
-) -> ExactLaw:
-    returns, chances = [], []
+) -> ExactDistribution:
+    returns, probabilities = [], []
     for outcome in world.outcomes(state, action):
         if outcome.state is None:
             returns.append(np.array([outcome.reward]))
-            chances.append(np.array([outcome.chance]))
+            probabilities.append(np.array([outcome.probability]))
         else:
-            then = laws[outcome.state, policy[outcome.state]]
-            returns.append(outcome.reward + discount * then.returns)
-            chances.append(outcome.chance * then.chances)
-    return ExactLaw.of(np.concatenate(returns), np.concatenate(chances))
+            following = distributions[outcome.state, policy[outcome.state]]
+            returns.append(outcome.reward + discount * following.returns)
+            probabilities.append(outcome.probability * following.probabilities)
+    return ExactDistribution.of(np.concatenate(returns), np.concatenate(probabilities))
 
 
-def _backwards(
+def _backward_induction(
     world: World, risk: RiskMeasure, given: Mapping[State, int], discount: float | None
 ) -> Solution:
-    """Laws from the ends to the start; where no action is given, the best under the measure."""
+    """Compute the distributions from the terminal states back to the start.
+
+    Where no action is given, choose the best under the risk measure.
+    """
     gamma = world.discount if discount is None else discount
     policy: dict[State, int] = dict(given)
-    laws: dict[tuple[State, int], ExactLaw] = {}
+    distributions: dict[tuple[State, int], ExactDistribution] = {}
     actions = range(len(world.actions))
-    for state in _from_the_ends(world):
+    for state in _reverse_topological_order(world):
         for action in actions:
-            laws[state, action] = _law(world, state, action, policy, laws, gamma)
+            distributions[state, action] = _distribution(
+                world, state, action, policy, distributions, gamma
+            )
         if state not in policy:
-            policy[state] = int(np.argmax([laws[state, action].value(risk) for action in actions]))
-    return Solution(policy, laws)
+            policy[state] = int(
+                np.argmax([distributions[state, action].value(risk) for action in actions])
+            )
+    return Solution(policy, distributions)
 
 
 def _reached(world: World, policy: Mapping[State, int], begin: Iterable[State]) -> set[State]:
-    """These states, and all that may be met from them by following the policy."""
+    """Return these states and all that can be reached from them by following the policy."""
     seen: set[State] = set()
     waiting = list(begin)
     while waiting:
@@ -167,8 +177,8 @@ def _reached(world: World, policy: Mapping[State, int], begin: Iterable[State]) 
     return seen
 
 
-def _from_the_ends(world: World) -> list[State]:
-    """The states, each after all that may follow it."""
+def _reverse_topological_order(world: World) -> list[State]:
+    """Return the states, each after all of its possible successors."""
     ordered: list[State] = []
     seen: set[State] = set()
 

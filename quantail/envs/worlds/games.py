@@ -1,4 +1,4 @@
-"""Four small worlds in which the attitude to risk decides what is best."""
+"""Four small worlds in which the optimal policy depends on the risk measure."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -17,7 +17,7 @@ CELL = 16  # pixels
 
 
 class RiskyBandit(World):
-    """One choice: what is sure, what is good on average, or what is rarely very good."""
+    """One choice between a sure reward, one that is better on average, and a lottery."""
 
     about = "one choice among a sure return, a better one with a rare loss, and a lottery"
     legend = "nothing moves: one decision, then it is over"
@@ -38,14 +38,14 @@ class RiskyBandit(World):
 
 
 class WindyCliff(World):
-    """A walk to the other side: along the cliff it is short, and the wind may blow one over the edge.
+    """A walk to the other side, along a cliff: the shortest way risks that the wind causes a fall.
 
-    The walker is in a row above the edge, row 0 the nearest. Going on takes one step and one column;
-    going up takes a step and no column; going down takes one of each. Every step that ends in row 0
-    risks a fall, but the one that arrives.
+    The walker is in a row above the edge; row 0 is the nearest. "On" moves one column forward, "up"
+    moves one row up in the same column, and "down" moves one column forward and one row down. Every step
+    that ends in row 0 risks a fall, except the one that reaches the goal.
     """
 
-    about = "along the edge it is short and a fall is rare; above it is longer and safe"
+    about = "the way along the edge is short and risks a rare fall; the way above it is longer and safe"
     legend = "blue: the walker; yellow: the goal; red: the cliff"
     actions: ClassVar[Sequence[str]] = ("on", "up", "down")
     columns, rows = 6, 3
@@ -62,13 +62,13 @@ class WindyCliff(World):
             column += 1
             row = max(row - 1, 0) if action == 2 else row
         arrived = column == self.columns - 1
-        # Above the edge there is a way down to walk at the end.
+        # A walker who arrives in a higher row must still walk down.
         reward = self.step_cost * (1 + row) if arrived else self.step_cost
-        there = Outcome(1.0, reward, None if arrived else (column, row))
+        safe = Outcome(1.0, reward, None if arrived else (column, row))
         if row or arrived:
-            return [there]
+            return [safe]
         fallen = Outcome(self.wind, self.step_cost + self.fall)
-        return [Outcome(1 - self.wind, there.reward, there.state), fallen]
+        return [Outcome(1 - self.wind, safe.reward, safe.state), fallen]
 
     def picture(self) -> Picture:
         rows = [[GRASS] * (self.columns - 1) + [GOAL] for _ in range(self.rows)]
@@ -79,15 +79,15 @@ class WindyCliff(World):
 
 
 class Chain(World):
-    """Five steps; at each a steady wage, or a gamble that pays a little more on average."""
+    """Five steps, each with a choice between a steady wage and a gamble that pays more on average."""
 
-    about = "five times a steady wage or a gamble that pays a little more on average"
-    legend = "blue: the step it is at; yellow: the end"
+    about = "five choices between a steady wage and a gamble that pays a little more on average"
+    legend = "blue: the current step; yellow: the end"
     actions: ClassVar[Sequence[str]] = ("steady", "gamble")
     length = 5
 
     def all_states(self) -> list[State]:
-        return [(place,) for place in range(self.length)]
+        return [(step,) for step in range(self.length)]
 
     def outcomes(self, state: State, action: int) -> list[Outcome]:
         after = (state[0] + 1,) if state[0] + 1 < self.length else None
@@ -103,13 +103,14 @@ class Chain(World):
 
 
 class Stopping(World):
-    """A price goes up or down each day; selling pays what it is above the strike, and ends.
+    """Optimal stopping of a price that goes up or down each day.
 
-    On the last day it is sold whatever it is.
+    Selling pays the price minus the strike, or nothing if the price is lower, and ends the episode.
+    After the last day the option is sold automatically.
     """
 
-    about = "a price goes up or down each day: sell now, or wait"
-    legend = "blue: the price, higher is more; red: the strike; a column is a day"
+    about = "a price goes up or down each day: sell now or wait"
+    legend = "blue: the price (higher is more); red: the strike; each column is a day"
     actions: ClassVar[Sequence[str]] = ("wait", "sell")
     days, start, strike, up, drift = 6, 4.0, 2.0, 1.0, 0.53
 
@@ -117,7 +118,7 @@ class Stopping(World):
         return [(day, ups) for day in range(self.days) for ups in range(day + 1)]
 
     def price(self, day: int, ups: int) -> float:
-        """After so many days of which so many were good."""
+        """Return the price after `day` days, of which `ups` went up."""
         return self.start + self.up * (2 * ups - day)
 
     def outcomes(self, state: State, action: int) -> list[Outcome]:
@@ -136,8 +137,8 @@ class Stopping(World):
     def picture(self) -> Picture:
         height = 2 * self.days + 1
         cells = [[GROUND] * (self.days + 1) for _ in range(height)]
-        level = height // 2 + int(self.start - self.strike)
-        cells[min(level, height - 1)] = [CLIFF] * (self.days + 1)
+        strike_row = height // 2 + int(self.start - self.strike)
+        cells[min(strike_row, height - 1)] = [CLIFF] * (self.days + 1)
         if self.state is not None:
             day, ups = self.state
             cells[height // 2 - (2 * ups - day)][day] = WALKER

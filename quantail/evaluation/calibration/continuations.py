@@ -1,4 +1,4 @@
-"""Single states, played on from many times."""
+"""Monte Carlo checks of single states: continue from a visited state many times."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass
@@ -7,131 +7,139 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.envs.adapt import Adapter
-from quantail.envs.worlds import ExactLaw
+from quantail.envs.worlds import ExactDistribution
 from quantail.evaluation.calibration.play import (
-    Trail,
+    Rollout,
+    bootstrap_value,
     checksum,
-    discounted,
+    discounted_returns,
     horizon,
-    patience,
-    rest_of,
-    take,
+    max_wait,
+    take_step,
 )
 from quantail.evaluation.calibration.ranks import Array
 from quantail.risk import RiskMeasure
 
-FEW = 3  # continuations without a draw that agree: then there is no chance
-REDRAWN = 200  # samples of a true law
+DETERMINISTIC_AFTER = 3  # equal continuations that draw no random number, before we stop repeating them
+NOISE_REPEATS = 200  # simulated samples from which the sampling noise is estimated
 
 
 @dataclass(frozen=True)
-class Spot:
-    """One state, played on from many times; without what could not be compared, and why."""
+class StateProbe:
+    """Predicted and measured return of one state that was continued many times.
+
+    `remark` says why a field is missing, if the state could not be compared.
+    """
 
     episode: int
     step: int
     predicted: float  # mean
-    played: float | None = None  # mean
-    distance: float | None = None  # 1-Wasserstein, predicted to played
-    noise: float | None = None  # the mean distance that as many draws of a true law have
-    noise_high: float | None = None  # and that which 95 % of them do not pass
+    measured: float | None = None  # mean over the continuations
+    distance: float | None = None  # 1-Wasserstein distance, predicted to measured
+    noise: float | None = None  # mean distance of an equally large sample of the predicted distribution
+    noise_high: float | None = None  # 95 % quantile of that distance
     remark: str = ""
 
 
-class _RefusedError(Exception):
-    """Why a state cannot be played on from."""
+class _CannotContinueError(Exception):
+    """A state cannot be continued; the message says why."""
 
 
-def play_on(
+def probe_states(
     agent: Agent,
-    lane: Adapter,
+    adapter: Adapter,
     risk: RiskMeasure,
-    trails: Sequence[Trail],
+    rollouts: Sequence[Rollout],
     states: int,
     continuations: int,
     seed: int,
-) -> tuple[Spot, ...]:
-    """Some states, each as likely as any other, played on from under fresh luck."""
+) -> tuple[StateProbe, ...]:
+    """Choose states uniformly from all rollouts and continue each one with fresh randomness."""
     generator = np.random.default_rng([seed, 2**20])
-    where = np.cumsum([len(trail.returns) for trail in trails])  # steps up to each trail's end
-    chosen = generator.choice(where[-1], size=min(states, where[-1]), replace=False)
-    spots = []
+    ends = np.cumsum([len(rollout.returns) for rollout in rollouts])  # steps up to each rollout's end
+    chosen = generator.choice(ends[-1], size=min(states, ends[-1]), replace=False)
+    probes = []
     for number in sorted(chosen):
-        index = int(np.searchsorted(where, number, side="right"))
-        trail = trails[index]
-        step = int(number - where[index] + len(trail.returns))
-        spots.append(_spot(agent, lane, risk, trail, step, continuations, generator))
-    return tuple(spots)
+        index = int(np.searchsorted(ends, number, side="right"))
+        rollout = rollouts[index]
+        step = int(number - ends[index] + len(rollout.returns))
+        probes.append(_probe(agent, adapter, risk, rollout, step, continuations, generator))
+    return tuple(probes)
 
 
-def _spot(
+def _probe(
     agent: Agent,
-    lane: Adapter,
+    adapter: Adapter,
     risk: RiskMeasure,
-    trail: Trail,
+    rollout: Rollout,
     step: int,
     continuations: int,
     generator: np.random.Generator,
-) -> Spot:
-    law = trail.laws[step]
-    place = (trail.episode, step, float(law.mean()))
+) -> StateProbe:
+    distribution = rollout.distributions[step]
+    known = (rollout.episode, step, float(distribution.mean()))
     returns: list[float] = []
-    chance = False
+    random = False
     try:
         for _ in range(continuations):
-            luck = int(generator.integers(2**31))
-            returns.append(_continue(agent, lane, risk, trail, step, luck))
-            chance = chance or lane.chance_drawn() or returns[-1] != returns[0]
-            if len(returns) == FEW and not chance:
-                return Spot(*place, played=returns[0], remark="no chance from here on")
-    except _RefusedError as reason:
-        return Spot(*place, remark=str(reason))
-    played = np.array(returns)
-    noise, noise_high = noise_of_draws(law, continuations, generator)
-    return Spot(
-        *place,
-        played=float(played.mean()),
-        distance=ExactLaw.of(law).distance(ExactLaw.of(played)),
+            seed = int(generator.integers(2**31))
+            returns.append(_continue(agent, adapter, risk, rollout, step, seed))
+            random = random or adapter.used_randomness() or returns[-1] != returns[0]
+            if len(returns) == DETERMINISTIC_AFTER and not random:
+                return StateProbe(*known, measured=returns[0], remark="deterministic from here on")
+    except _CannotContinueError as reason:
+        return StateProbe(*known, remark=str(reason))
+    measured = np.array(returns)
+    noise, noise_high = sampling_noise(distribution, continuations, generator)
+    return StateProbe(
+        *known,
+        measured=float(measured.mean()),
+        distance=ExactDistribution.of(distribution).distance(ExactDistribution.of(measured)),
         noise=noise,
         noise_high=noise_high,
     )
 
 
 def _continue(
-    agent: Agent, lane: Adapter, risk: RiskMeasure, trail: Trail, step: int, luck: int
+    agent: Agent, adapter: Adapter, risk: RiskMeasure, rollout: Rollout, step: int, seed: int
 ) -> float:
-    """The return of playing on from a step, the same action first, with other luck."""
-    observation, _ = lane.reset(seed=trail.seed)
-    for seen, action in zip(trail.seen[:step], trail.actions[:step], strict=True):
-        _require_same(observation, seen)
-        observation, *_ = lane.step(action)
-    _require_same(observation, trail.seen[step])
-    lane.reseed(luck)
-    action, rewards = trail.actions[step], []
+    """Replay a rollout up to `step`, reseed, and return the return from there, after the same action."""
+    observation, _ = adapter.reset(seed=rollout.seed)
+    for expected, action in zip(rollout.checksums[:step], rollout.actions[:step], strict=True):
+        _require_same(observation, expected)
+        observation, *_ = adapter.step(action)
+    _require_same(observation, rollout.checksums[step])
+    adapter.reseed(seed)
+    action, rewards = rollout.actions[step], []
     discount = agent.settings.discount
-    for _ in range(patience(discount)):
-        came = take(agent, lane, action)
-        rewards.append(came.reward)
-        if came.ends:
-            return float(discounted(rewards, discount)[0])
-        if came.cut:
-            raise _RefusedError("the environment itself cuts episodes")
-        action = int(agent.act(came.observation, risk))
-    if patience(discount) < horizon(discount):
-        raise _RefusedError("no end came in sight")
-    rest = rest_of(agent, came.observation, risk)
-    return float(discounted(rewards, discount, rest=rest)[0])
+    for _ in range(max_wait(discount)):
+        result = take_step(agent, adapter, action)
+        rewards.append(result.reward)
+        if result.ends:
+            return float(discounted_returns(rewards, discount)[0])
+        if result.truncated:
+            raise _CannotContinueError("the environment truncates episodes itself")
+        action = int(agent.act(result.observation, risk))
+    if max_wait(discount) < horizon(discount):
+        raise _CannotContinueError("the episode did not end within the step limit")
+    rest = bootstrap_value(agent, result.observation, risk)
+    return float(discounted_returns(rewards, discount, rest=rest)[0])
 
 
-def _require_same(observation: NDArray[Any], seen: int) -> None:
-    if checksum(observation) != seen:
-        raise _RefusedError("the same seed and actions led elsewhere")
+def _require_same(observation: NDArray[Any], expected: int) -> None:
+    if checksum(observation) != expected:
+        raise _CannotContinueError("the same seed and actions led to another observation")
 
 
-def noise_of_draws(law: Array, count: int, generator: np.random.Generator) -> tuple[float, float]:
-    """The distance of so many draws of a law from the law itself: its mean, and its 95 % point."""
-    own = ExactLaw.of(law)
-    apart = [own.distance(ExactLaw.of(generator.choice(law, count))) for _ in range(REDRAWN)]
-    return float(np.mean(apart)), float(np.quantile(apart, 0.95))
+def sampling_noise(
+    distribution: Array, count: int, generator: np.random.Generator
+) -> tuple[float, float]:
+    """Return the mean and 95 % quantile of the distance of `count` samples from their distribution."""
+    exact = ExactDistribution.of(distribution)
+    distances = [
+        exact.distance(ExactDistribution.of(generator.choice(distribution, count)))
+        for _ in range(NOISE_REPEATS)
+    ]
+    return float(np.mean(distances)), float(np.quantile(distances, 0.95))

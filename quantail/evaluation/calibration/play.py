@@ -1,4 +1,4 @@
-"""Episodes in which every decision's predicted law is kept beside the return that then came."""
+"""Episodes in which the predicted distribution of every decision is recorded with its actual return."""
 
 import math
 import zlib
@@ -9,53 +9,56 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.envs.adapt import Adapter
-from quantail.envs.learned import as_learned
-from quantail.evaluation.calibration.ranks import Array, disorder
+from quantail.envs.training_signal import training_signal
+from quantail.evaluation.calibration.ranks import Array, crossing
 from quantail.evaluation.protocols import LONGEST
 from quantail.risk import RiskMeasure, midpoints
 
-ATOMS = 200  # quantiles that stand for a predicted law
-TOGETHER = 16  # decisions in one forward pass: an image's features times ATOMS take much memory
-UNSEEN = 0.01  # weight of what comes after a cut, below which a return counts as known
+ATOMS = 200  # quantiles that represent a predicted distribution
+BATCH_SIZE = 16  # decisions in one forward pass: an image's features times ATOMS take much memory
+NEGLIGIBLE = 0.01  # a return counts as known once the discount of the missing rewards is below this
 
 
 @dataclass(frozen=True)
-class Trail:
-    """One episode: what was predicted at every step of the action taken, and what then came."""
+class Rollout:
+    """One episode: the predicted distribution of every action taken, and its actual return."""
 
     episode: int
     seed: int
     actions: tuple[int, ...]
-    seen: tuple[int, ...]  # a checksum of the observation at each step
-    laws: Array  # [steps, atoms], as the network gave them at rising τ
-    returns: Array  # [steps], discounted, of rewards as the agent learns from them
-    order: Array | None = None  # [steps, 2]: how far the quantiles are out of order, and could be
-    cut_at: int | None = None  # steps after which it was cut
+    checksums: tuple[int, ...]  # of the observation at each step
+    distributions: Array  # [steps, atoms], in the order of increasing τ, not sorted
+    returns: Array  # [steps], discounted, of the rewards that the agent is trained on
+    crossings: Array | None = None  # [steps, 2]: quantile crossing, and the largest possible crossing
+    truncated_at: int | None = None  # steps after which the episode was truncated
 
     @property
     def means(self) -> Array:
-        """[steps], as predicted."""
-        return np.asarray(self.laws.mean(axis=1))
+        """The predicted means: [steps]."""
+        return np.asarray(self.distributions.mean(axis=1))
 
 
 def horizon(discount: float) -> float:
-    """Steps after which what is left of a return weighs less than UNSEEN; there may be no such."""
+    """Return after how many steps the discount is below NEGLIGIBLE; it may be infinite."""
     if discount == 0:
         return 1
-    return math.inf if discount == 1 else math.ceil(math.log(UNSEEN) / math.log(discount))
+    return math.inf if discount == 1 else math.ceil(math.log(NEGLIGIBLE) / math.log(discount))
 
 
-def patience(discount: float) -> int:
-    """Steps for which one return is waited for."""
+def max_wait(discount: float) -> int:
+    """Return the number of steps that are played at most to measure one return."""
     return int(min(horizon(discount), LONGEST))
 
 
-def discounted(
+def discounted_returns(
     rewards: Sequence[float], discount: float, ends: Sequence[bool] = (), rest: float = 0.0
 ) -> Array:
-    """The return from each step on; nothing is carried over an end, and `rest` follows the last step."""
+    """Return the discounted return from each step on: [steps].
+
+    Returns stop where `ends` is true, and `rest` is the return after the last step.
+    """
     returns, total = np.zeros(len(rewards)), rest
     for step in reversed(range(len(rewards))):
         total = rewards[step] + discount * (0.0 if ends and ends[step] else total)
@@ -65,135 +68,143 @@ def discounted(
 
 @dataclass(frozen=True)
 class Step:
-    """What came of an action, as learning sees it."""
+    """The result of an action, as the agent is trained on it."""
 
     observation: NDArray[Any]
     reward: float
-    ends: bool  # the return ends here: the game does, or a life where learning ends it there
-    over: bool  # the game is over
-    cut: bool  # and cut without being over
+    ends: bool  # the return ends here: at termination, or at a lost life if training ends it there
+    terminated: bool
+    truncated: bool  # and not terminated
 
 
-def take(agent: Agent, lane: Adapter, action: int) -> Step:
-    """One step in the environment."""
-    observation, reward, terminated, truncated, info = lane.step(action)
+def take_step(agent: Agent, adapter: Adapter, action: int) -> Step:
+    """Take one step in the environment."""
+    observation, reward, terminated, truncated, info = adapter.step(action)
     life_lost = bool(info.get("life_lost", False))
-    reward, ends = as_learned(agent.settings, reward, terminated=terminated, life_lost=life_lost)
+    reward, ends = training_signal(agent.settings, reward, terminated=terminated, life_lost=life_lost)
     return Step(observation, reward, ends, terminated, truncated and not terminated)
 
 
 def checksum(observation: NDArray[Any]) -> int:
-    """To know an observation again."""
+    """Return a checksum by which an observation can be recognised."""
     return zlib.crc32(np.ascontiguousarray(observation).tobytes())
 
 
-def play(agent: Agent, lane: Adapter, risk: RiskMeasure, episode: int, seed: int, limit: int) -> Trail:
-    """An episode whose first `limit` steps are kept; it goes on until their returns are known.
+def play_episode(
+    agent: Agent, adapter: Adapter, risk: RiskMeasure, episode: int, seed: int, limit: int
+) -> Rollout:
+    """Play an episode and record its first `limit` steps; play on until their returns are known.
 
-    The lane has no time limit, as the learned law has none: a cut is bootstrapped over in training.
-    Later lives of a game are steps of the same episode.
+    The adapter must have no time limit, because the learned distribution has none: training bootstraps
+    over truncation. All lives of a game belong to the same episode.
     """
     discount = agent.settings.discount
-    kept = _Kept(agent)
+    recorder = _Recorder(agent)
     rewards: list[float] = []
     ends: list[bool] = []
-    observation, _ = lane.reset(seed=seed)
+    observation, _ = adapter.reset(seed=seed)
     while True:
         action = int(agent.act(observation, risk))
         if len(rewards) < limit:
-            kept.add(observation, action)
-        step = take(agent, lane, action)
+            recorder.add(observation, action)
+        step = take_step(agent, adapter, action)
         observation = step.observation
         rewards.append(step.reward)
         ends.append(step.ends)
-        if step.over or step.cut or len(rewards) >= limit + patience(discount):
+        if step.terminated or step.truncated or len(rewards) >= limit + max_wait(discount):
             break
         if len(rewards) >= limit and step.ends:
             break
-    cut = not ends[-1]
-    rest = rest_of(agent, observation, risk) if cut else 0.0
-    laws, order = kept.laws_and_order()
-    return Trail(
+    unfinished = not ends[-1]
+    rest = bootstrap_value(agent, observation, risk) if unfinished else 0.0
+    distributions, crossings = recorder.finish()
+    return Rollout(
         episode=episode,
         seed=seed,
-        actions=tuple(kept.actions),
-        seen=tuple(kept.seen),
-        laws=laws,
-        returns=discounted(rewards, discount, ends, rest)[:limit],
-        order=order,
-        cut_at=len(rewards) if cut or step.cut else None,
+        actions=tuple(recorder.actions),
+        checksums=tuple(recorder.checksums),
+        distributions=distributions,
+        returns=discounted_returns(rewards, discount, ends, rest)[:limit],
+        crossings=crossings,
+        truncated_at=len(rewards) if unfinished or step.truncated else None,
     )
 
 
-def rest_of(agent: Agent, observation: NDArray[Any], risk: RiskMeasure) -> float:
-    """The predicted mean from here on, in place of the little that is not played."""
+def bootstrap_value(agent: Agent, observation: NDArray[Any], risk: RiskMeasure) -> float:
+    """Return the predicted mean return from here on, which replaces the rewards that are not played."""
     action = int(agent.act(observation, risk))
-    laws, _ = predicted(agent, [(observation, action)])
-    return float(laws.mean())
+    distributions, _ = predict_distributions(agent, [(observation, action)])
+    return float(distributions.mean())
 
 
-def predicted(agent: Agent, decisions: Sequence[tuple[NDArray[Any], int]]) -> tuple[Array, Array | None]:
-    """The laws of the actions taken, [decisions, atoms], and their disorder where it may be seen."""
+def predict_distributions(
+    agent: Agent, decisions: Sequence[tuple[NDArray[Any], int]]
+) -> tuple[Array, Array | None]:
+    """Return the predicted distributions of the actions taken, and their quantile crossing.
+
+    The distributions are [decisions, atoms]; the crossing is [decisions, 2], or None for heads whose
+    quantiles cannot cross.
+    """
     observations = np.stack([observation for observation, _ in decisions])
-    taken = np.array([action for _, action in decisions]) - agent.actions.start
-    rows = np.arange(len(taken))
+    actions = np.array([action for _, action in decisions]) - agent.actions.start
+    rows = np.arange(len(actions))
     quantiles = agent.quantiles(observations, midpoints(ATOMS).numpy())  # [decisions, atoms, actions]
-    laws = quantiles[rows, :, taken].astype(np.float64)
+    distributions = quantiles[rows, :, actions].astype(np.float64)
     if agent.settings.head == "implicit":
-        return laws, disorder(laws)
+        return distributions, crossing(distributions)
     raw = agent.raw_atoms(observations)
-    return laws, None if raw is None else disorder(raw[rows, :, taken].astype(np.float64))
+    return distributions, None if raw is None else crossing(raw[rows, :, actions].astype(np.float64))
 
 
 @dataclass
-class _Kept:
-    """The decisions of an episode, whose laws are predicted some at a time."""
+class _Recorder:
+    """Records the decisions of an episode and predicts their distributions in batches."""
 
     agent: Agent
     actions: list[int] = field(default_factory=list)
-    seen: list[int] = field(default_factory=list)
-    waiting: list[tuple[NDArray[Any], int]] = field(default_factory=list)
-    done: list[tuple[Array, Array | None]] = field(default_factory=list)
+    checksums: list[int] = field(default_factory=list)
+    pending: list[tuple[NDArray[Any], int]] = field(default_factory=list)
+    predictions: list[tuple[Array, Array | None]] = field(default_factory=list)
 
     def add(self, observation: NDArray[Any], action: int) -> None:
         self.actions.append(action)
-        self.seen.append(checksum(observation))
-        self.waiting.append((observation, action))
-        if len(self.waiting) == TOGETHER:
+        self.checksums.append(checksum(observation))
+        self.pending.append((observation, action))
+        if len(self.pending) == BATCH_SIZE:
             self._predict()
 
-    def laws_and_order(self) -> tuple[Array, Array | None]:
-        if self.waiting:
+    def finish(self) -> tuple[Array, Array | None]:
+        """Return the distributions, [steps, atoms], and their crossing, [steps, 2], where it applies."""
+        if self.pending:
             self._predict()
-        orders = [order for _, order in self.done if order is not None]
-        return np.concatenate([laws for laws, _ in self.done]), np.concatenate(
-            orders
-        ) if orders else None
+        distributions = np.concatenate([batch for batch, _ in self.predictions])
+        crossings = [one for _, one in self.predictions if one is not None]
+        return distributions, np.concatenate(crossings) if crossings else None
 
     def _predict(self) -> None:
-        self.done.append(predicted(self.agent, self.waiting))
-        self.waiting = []
+        self.predictions.append(predict_distributions(self.agent, self.pending))
+        self.pending = []
 
 
-def known_steps(trails: Sequence[Trail], discount: float) -> int | None:
-    """The first steps of every episode whose returns are known; None where all are.
+def known_steps(rollouts: Sequence[Rollout], discount: float) -> int | None:
+    """Return how many first steps of every episode have known returns; None if all have.
 
-    Counted from the episode that was cut first, and the same for all: were later steps kept where the
-    episode happened to end in time, the short returns would be chosen.
+    The count is that of the episode which was truncated first, and applies to all episodes: keeping
+    later steps of episodes that happened to end in time would select the short returns.
     """
-    cuts = [trail.cut_at for trail in trails if trail.cut_at is not None]
-    if not cuts:
+    truncations = [rollout.truncated_at for rollout in rollouts if rollout.truncated_at is not None]
+    if not truncations:
         return None
-    return int(max(min(cuts) - horizon(discount) + 1, 0)) if horizon(discount) < math.inf else 0
+    return int(max(min(truncations) - horizon(discount) + 1, 0)) if horizon(discount) < math.inf else 0
 
 
-def first_steps(trail: Trail, count: int | None) -> Trail:
-    """The trail's beginning."""
+def first_steps(rollout: Rollout, count: int | None) -> Rollout:
+    """Return the first `count` steps of a rollout."""
     return replace(
-        trail,
-        actions=trail.actions[:count],
-        seen=trail.seen[:count],
-        laws=trail.laws[:count],
-        returns=trail.returns[:count],
-        order=None if trail.order is None else trail.order[:count],
+        rollout,
+        actions=rollout.actions[:count],
+        checksums=rollout.checksums[:count],
+        distributions=rollout.distributions[:count],
+        returns=rollout.returns[:count],
+        crossings=None if rollout.crossings is None else rollout.crossings[:count],
     )

@@ -1,4 +1,4 @@
-"""The mathematics of calibration: ranks, their intervals, and how far apart laws and returns are."""
+"""The mathematics of calibration: ranks, bootstrap intervals, and distances between distributions."""
 
 from collections.abc import Iterator
 
@@ -9,100 +9,105 @@ from numpy.typing import NDArray
 from quantail.evaluation.intervals import CONFIDENCE, REPEATS
 
 Array = NDArray[np.float64]
-LEVELS = np.concatenate([[0.01, 0.02], np.linspace(0.05, 0.95, 19), [0.98, 0.99]])
-EVEN = slice(2, -2)  # of LEVELS: those that are evenly spread
-GRID = (np.arange(1_000) + 0.5) / 1_000
-POOLED = 5_000  # laws at most that are taken together
-AT_ONCE = 4_000_000  # numbers of a bootstrap in memory
-NEARLY = 0.1  # of the returns' deviation: differences that do not matter
-ROUGHLY = 0.02  # of the returns' size: the same, where they do not vary
+# Quantile fractions τ at which coverage is measured.
+COVERAGE_TAUS = np.concatenate([[0.01, 0.02], np.linspace(0.05, 0.95, 19), [0.98, 0.99]])
+EVEN = slice(2, -2)  # the evenly spaced part of COVERAGE_TAUS
+GRID = (np.arange(1_000) + 0.5) / 1_000  # quantile fractions at which quantile functions are compared
+MAX_POOLED = 5_000  # distributions that are pooled at most
+BLOCK_NUMBERS = 4_000_000  # numbers of a bootstrap that are in memory at once
+TOLERATED_DEVIATION = 0.1  # differences below this share of the returns' deviation do not matter
+TOLERATED_SIZE = 0.02  # nor below this share of the returns' size, for returns that hardly vary
 
 
 def deviation(means: Array, returns: Array) -> float:
-    """Of returns about their predicted means: how far the agent is surprised."""
+    """Return the root mean square deviation of returns from their predicted means."""
     return float(np.sqrt(np.square(returns - means).mean()))
 
 
-def grain(means: Array, returns: Array) -> float:
-    """The size below which differences do not count, in units of the return."""
+def tolerance(means: Array, returns: Array) -> float:
+    """Return the size below which differences do not matter, in units of the return."""
     size = float(np.sqrt(np.square(returns).mean()))
-    return max(NEARLY * deviation(means, returns), ROUGHLY * size, 1e-12)
+    return max(TOLERATED_DEVIATION * deviation(means, returns), TOLERATED_SIZE * size, 1e-12)
 
 
-def even_noise(count: int, generator: np.random.Generator) -> Array:
-    """Standard normal numbers in any order, one from each of so many equally likely ranges."""
-    levels = (generator.permutation(count) + generator.random(count)) / count
-    return np.asarray(torch.special.ndtri(torch.from_numpy(levels)).numpy())
+def stratified_normal(count: int, generator: np.random.Generator) -> Array:
+    """Sample normal numbers in random order, one from each of `count` equally likely ranges."""
+    uniform = (generator.permutation(count) + generator.random(count)) / count
+    return np.asarray(torch.special.ndtri(torch.from_numpy(uniform)).numpy())
 
 
-def rank(laws: Array, returns: Array, smoothing: float, noise: Array) -> Array:
-    """F(return + noise), where F is the law of a predicted return + noise.
+def rank(distributions: Array, returns: Array, smoothing: float, noise: Array) -> Array:
+    """Return F(return + noise), where F is the CDF of a predicted return + noise.
 
-    The noise is standard normal, times `smoothing`.
-    For a true law this is uniform on [0, 1], whether it has atoms, is smooth, or is a mixture. What
-    differs by less than `smoothing` hardly shows.
+    The noise is standard normal, times `smoothing`. If the predicted distribution is correct, the rank
+    is uniform on [0, 1], whether the distribution is discrete, continuous or a mixture. Errors smaller
+    than `smoothing` hardly show.
     """
-    blurred = returns + smoothing * noise
-    apart = torch.from_numpy((blurred[:, None] - laws) / smoothing)
-    return np.asarray(torch.special.ndtr(apart).mean(dim=1).numpy())
+    smoothed = returns + smoothing * noise
+    z = torch.from_numpy((smoothed[:, None] - distributions) / smoothing)
+    return np.asarray(torch.special.ndtr(z).mean(dim=1).numpy())
 
 
-def disorder(quantiles: Array) -> Array:
-    """How far quantiles at rising levels are from rising order, and how far they could be: [steps, 2].
+def crossing(quantiles: Array) -> Array:
+    """Return how far quantiles at increasing τ are from increasing order, and the maximum: [steps, 2].
 
-    The mean distance from the same numbers in rising order; the most is theirs in falling order.
+    The first column is the mean distance from the sorted quantiles, the second is that distance for
+    quantiles in decreasing order.
     """
-    rising = np.sort(quantiles, axis=1)
-    apart = np.abs(quantiles - rising).mean(axis=1)
-    most = np.abs(rising[:, ::-1] - rising).mean(axis=1)
-    return np.stack([apart, most], axis=1)
+    increasing = np.sort(quantiles, axis=1)
+    distance = np.abs(quantiles - increasing).mean(axis=1)
+    most = np.abs(increasing[:, ::-1] - increasing).mean(axis=1)
+    return np.stack([distance, most], axis=1)
 
 
 def quantiles_of(sample: Array) -> Array:
-    """At the levels of GRID."""
+    """Return the quantiles of a sample at GRID."""
     return np.asarray(np.sort(sample)[(GRID * len(sample)).astype(int)])
 
 
-def pooled(laws: Array) -> Array:
-    """Quantiles, at GRID, of all laws taken together, each about its own mean."""
-    some = laws[:: -(-len(laws) // POOLED)]
+def pooled_quantiles(distributions: Array) -> Array:
+    """Return the quantiles at GRID of all distributions pooled, each centred on its own mean."""
+    some = distributions[:: -(-len(distributions) // MAX_POOLED)]
     return quantiles_of((some - some.mean(axis=1, keepdims=True)).ravel())
 
 
-def resampled(episodes: int, repeats: int) -> Iterator[NDArray[np.int64]]:
-    """How often each episode is drawn in each repeat of a bootstrap: blocks of [repeats, episodes]."""
+def bootstrap_counts(episodes: int, repeats: int) -> Iterator[NDArray[np.int64]]:
+    """Yield how often each bootstrap repeat draws each episode, in blocks of [repeats, episodes]."""
     generator = np.random.default_rng(0)
-    even = np.full(episodes, 1 / episodes)
-    block = max(1, AT_ONCE // episodes)
+    uniform = np.full(episodes, 1 / episodes)
+    block = max(1, BLOCK_NUMBERS // episodes)
     sizes = [min(block, repeats - begun) for begun in range(0, repeats, block)]
-    return (generator.multinomial(episodes, even, size=size) for size in sizes)
+    return (generator.multinomial(episodes, uniform, size=size) for size in sizes)
 
 
-def redrawn(sums: Array, counts: NDArray[np.int64]) -> Array:
-    """Σ sums / Σ counts of redrawn episodes: sums [episodes, figures], counts [episodes].
+def bootstrap_ratios(sums: Array, counts: NDArray[np.int64]) -> Array:
+    """Return Σ sums / Σ counts over resampled episodes: [repeats, figures].
 
-    [repeats, figures]. Long episodes count by their steps.
+    `sums` is [episodes, figures] and `counts` is [episodes], so episodes are weighted by their steps.
     """
-    blocks = resampled(len(counts), REPEATS)
+    blocks = bootstrap_counts(len(counts), REPEATS)
     return np.concatenate([weights @ sums / (weights @ counts)[:, None] for weights in blocks])
 
 
-def interval(shares: Array) -> tuple[Array, Array]:
-    """The middle 95 % of what was redrawn."""
+def interval(samples: Array) -> tuple[Array, Array]:
+    """Return the central 95 % interval of bootstrap samples, [repeats, figures]."""
     tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(shares, [tail, 1 - tail], axis=0)
+    low, high = np.quantile(samples, [tail, 1 - tail], axis=0)
     return low, high
 
 
-def chance_distance(sample: Array, episodes: NDArray[np.int64]) -> float:
-    """The 1-Wasserstein distance that 95 % of samples with redrawn episodes (from 0 on) do not pass."""
+def distance_noise(sample: Array, episodes: NDArray[np.int64]) -> float:
+    """Return the 95 % quantile of the 1-Wasserstein distance between a sample and its bootstrap samples.
+
+    `episodes` is the episode, counted from 0, of each number in `sample`; whole episodes are resampled.
+    """
     order = np.argsort(sample)
-    rising, whose = sample[order], episodes[order]
+    increasing, episode_of = sample[order], episodes[order]
     own = quantiles_of(sample)
-    apart = []
-    for block in resampled(int(episodes.max()) + 1, 200):
+    distances = []
+    for block in bootstrap_counts(int(episodes.max()) + 1, 200):
         for weights in block:
-            cumulated = np.cumsum(weights[whose])
+            cumulated = np.cumsum(weights[episode_of])
             index = np.searchsorted(cumulated, GRID * cumulated[-1])
-            apart.append(np.abs(rising[index] - own).mean())
-    return float(np.quantile(apart, CONFIDENCE))
+            distances.append(np.abs(increasing[index] - own).mean())
+    return float(np.quantile(distances, CONFIDENCE))

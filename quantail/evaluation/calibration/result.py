@@ -1,4 +1,4 @@
-"""The figures of a calibration, as a table, as JSON and in words."""
+"""The result of a calibration, as tables, as JSON and in words."""
 
 from dataclasses import asdict, dataclass
 from functools import cached_property
@@ -6,215 +6,235 @@ from typing import Any
 
 import numpy as np
 
-from quantail.evaluation.calibration.continuations import Spot
-from quantail.evaluation.calibration.play import Trail
+from quantail.evaluation.calibration.continuations import StateProbe
+from quantail.evaluation.calibration.play import Rollout
 from quantail.evaluation.calibration.ranks import (
+    COVERAGE_TAUS,
     EVEN,
-    LEVELS,
     Array,
-    chance_distance,
+    bootstrap_ratios,
     deviation,
+    distance_noise,
     interval,
-    pooled,
+    pooled_quantiles,
     quantiles_of,
-    redrawn,
 )
 from quantail.evaluation.calibration.verdict import Evidence, Tail, Verdict, judge, tails
-from quantail.evaluation.sheets import Sheet
+from quantail.evaluation.result_tables import ResultTable
 from quantail.risk import RiskMeasure
 
 BINS = 20  # of the histogram
 SCHEMA = 1  # of the JSON
-SHOWN = (1, 2, 5, 10, 25, 50, 75, 90, 95, 98, 99)  # levels in the table, in percent
+SHOWN = (1, 2, 5, 10, 25, 50, 75, 90, 95, 98, 99)  # τ in the table, in percent
 
 
 @dataclass(frozen=True)
 class Calibration:
-    """Where realised returns fall in the laws that were predicted for them."""
+    """Predicted return distributions compared with the measured returns."""
 
     env: str
     risk: RiskMeasure
-    checkpoint: int  # steps of training behind the weights; 0 where that is not known
+    checkpoint: int  # training steps of the weights; 0 if unknown
     seed: int
-    trails: tuple[Trail, ...]
-    grain: float  # differences below it do not count, in units of the return
-    ranks: tuple[Array, ...]  # of each trail: uniform on [0, 1] where the law is true
-    spots: tuple[Spot, ...] = ()
-    remarks: tuple[str, ...] = ()  # what else must be known before believing it
+    rollouts: tuple[Rollout, ...]
+    tolerance: float  # smaller differences do not matter, in units of the return
+    ranks: tuple[Array, ...]  # of each rollout: uniform on [0, 1] if the distributions are correct
+    probes: tuple[StateProbe, ...] = ()
+    remarks: tuple[str, ...] = ()  # reasons to read the result with care
 
     @cached_property
     def means(self) -> Array:
         """The predicted mean of every step."""
-        return np.concatenate([trail.means for trail in self.trails])
+        return np.concatenate([rollout.means for rollout in self.rollouts])
 
     @cached_property
     def returns(self) -> Array:
-        """The return that came, of every step."""
-        return np.concatenate([trail.returns for trail in self.trails])
+        """The measured return of every step."""
+        return np.concatenate([rollout.returns for rollout in self.rollouts])
 
     @cached_property
     def coverage(self) -> Array:
-        """The share of returns at or below the predicted quantile, for each of LEVELS.
+        """The share of returns at or below the predicted τ-quantile, for each of COVERAGE_TAUS.
 
-        By the smoothed ranks: both the returns and the laws are blurred by the grain.
+        Both the returns and the distributions are smoothed by the tolerance.
         """
-        return np.array([(np.concatenate(self.ranks) <= level).mean() for level in LEVELS])
+        return np.array([(np.concatenate(self.ranks) <= tau).mean() for tau in COVERAGE_TAUS])
 
     def coverage_interval(self) -> tuple[Array, Array]:
-        """95 % of the coverage, by bootstrap over whole episodes: steps of one are not independent."""
-        return interval(self._redrawn)
+        """Return the 95 % interval of the coverage, by bootstrap over whole episodes.
+
+        Steps of one episode are not independent, so they are not resampled one by one.
+        """
+        return interval(self._bootstrap_coverage)
 
     @cached_property
-    def _redrawn(self) -> Array:
-        """The coverage of redrawn episodes: [repeats, levels]."""
-        below = np.array([[(ranks <= level).sum() for level in LEVELS] for ranks in self.ranks])
-        return redrawn(below, np.array([len(ranks) for ranks in self.ranks]))
+    def _bootstrap_coverage(self) -> Array:
+        """The coverage of resampled episodes: [repeats, taus]."""
+        below = np.array([[(ranks <= tau).sum() for tau in COVERAGE_TAUS] for ranks in self.ranks])
+        return bootstrap_ratios(below, np.array([len(ranks) for ranks in self.ranks]))
 
     @property
     def miscalibration(self) -> float:
-        """Mean distance of the coverage from its level, 0.05 to 0.95: 0 is true, 0.5 is the worst."""
-        return float(np.abs(self.coverage - LEVELS)[EVEN].mean())
+        """Mean distance of the coverage from τ, for τ from 0.05 to 0.95: 0 is best, 0.5 is worst."""
+        return float(np.abs(self.coverage - COVERAGE_TAUS)[EVEN].mean())
 
     @property
     def crossing(self) -> float | None:
-        """How far quantiles are from rising order: 0 all rise, 1 all fall; None where none can fall."""
-        orders = [trail.order for trail in self.trails if trail.order is not None]
-        if not orders:
+        """Crossing: 0 if all quantiles increase with τ, 1 if all decrease; None if they cannot."""
+        if self._crossings is None:
             return None
-        apart, most = np.concatenate(orders).sum(axis=0)
-        return float(apart / most) if most else 0.0
+        distance, most = self._crossings.sum(axis=0)
+        return float(distance / most) if most else 0.0
+
+    @cached_property
+    def _crossings(self) -> Array | None:
+        """The crossing of every step, [steps, 2], for heads whose quantiles can cross."""
+        found = [rollout.crossings for rollout in self.rollouts if rollout.crossings is not None]
+        return np.concatenate(found) if found else None
 
     def _crossing_words(self) -> str:
-        if self.crossing is None:
-            return "does not apply, this head's law is in order however it is trained"
-        width = np.concatenate([t.order for t in self.trails if t.order is not None])[:, 1].mean()
-        narrow = ", of laws so narrow that it does not matter" if width < 2 * self.grain else ""
-        return f"{self.crossing:.1%} (0 all rise, 100 % all fall){narrow}"
+        if self._crossings is None:
+            return "does not apply, because the quantiles of this head cannot cross"
+        width = self._crossings[:, 1].mean()
+        narrow = ", but the distributions are so narrow that it does not matter"
+        return (
+            f"{self.crossing:.1%} (0 % all increase with τ, 100 % all decrease)"
+            f"{narrow if width < 2 * self.tolerance else ''}"
+        )
 
     @property
     def bias(self) -> float:
-        """Mean of predicted minus realised returns."""
+        """Mean of predicted minus measured returns."""
         return float((self.means - self.returns).mean())
 
     def bias_interval(self) -> tuple[float, float]:
-        """95 % of the bias, by bootstrap over whole episodes."""
-        errors = np.array([[(t.means - t.returns).sum()] for t in self.trails])
-        low, high = interval(redrawn(errors, np.array([len(t.returns) for t in self.trails])))
+        """Return the 95 % interval of the bias, by bootstrap over whole episodes."""
+        errors = np.array([[(one.means - one.returns).sum()] for one in self.rollouts])
+        counts = np.array([len(one.returns) for one in self.rollouts])
+        low, high = interval(bootstrap_ratios(errors, counts))
         return float(low[0]), float(high[0])
 
     @property
     def deviation(self) -> float:
-        """Of the returns about their predicted means."""
+        """Root mean square deviation of the returns from their predicted means."""
         return deviation(self.means, self.returns)
 
     @property
     def distance(self) -> float:
-        """How far surprises are from what was predicted of them.
+        """1-Wasserstein distance between measured and predicted prediction errors.
 
-        Surprises are returns less their predicted means; all steps are taken together, and so are all
-        laws. It is the 1-Wasserstein distance of the two, a lower bound of its mean over steps.
+        A prediction error is a return minus its predicted mean. All steps are pooled, so this is a lower
+        bound of the mean distance over steps.
         """
         return self.evidence.distance
 
     @property
     def worst(self) -> Tail:
-        """The mean of the lowest 5 % of surprises."""
+        """The mean of the lowest 5 % of prediction errors."""
         return self.evidence.worst
 
     @property
     def best(self) -> Tail:
-        """The mean of the highest 5 % of surprises."""
+        """The mean of the highest 5 % of prediction errors."""
         return self.evidence.best
 
     @cached_property
     def evidence(self) -> Evidence:
-        """All that the verdict looks at."""
-        surprises = self.returns - self.means
-        predicted = pooled(np.concatenate([trail.laws for trail in self.trails]))
-        came = quantiles_of(surprises)
-        whose = np.repeat(np.arange(len(self.trails)), [len(trail.returns) for trail in self.trails])
+        """Everything that the verdict depends on."""
+        errors = self.returns - self.means
+        predicted = pooled_quantiles(
+            np.concatenate([rollout.distributions for rollout in self.rollouts])
+        )
+        measured = quantiles_of(errors)
+        episodes = np.repeat(
+            np.arange(len(self.rollouts)), [len(rollout.returns) for rollout in self.rollouts]
+        )
         low, high = self.coverage_interval()
-        apart = np.abs(self._redrawn - self.coverage)[:, EVEN].mean(axis=1)
-        worst, best = tails(predicted, came)
+        distances = np.abs(self._bootstrap_coverage - self.coverage)[:, EVEN].mean(axis=1)
+        worst, best = tails(predicted, measured)
         return Evidence(
-            episodes=len(self.trails),
+            episodes=len(self.rollouts),
             ranks=np.concatenate(self.ranks),
             coverage=self.coverage,
             low=low,
             high=high,
             miscalibration=self.miscalibration,
-            by_chance=float(np.quantile(apart, 0.99)),
-            distance=float(np.abs(predicted - came).mean()),
-            chance_distance=chance_distance(surprises, whose),
-            grain=self.grain,
+            miscalibration_noise=float(np.quantile(distances, 0.99)),
+            distance=float(np.abs(predicted - measured).mean()),
+            distance_noise=distance_noise(errors, episodes),
+            tolerance=self.tolerance,
             deviation=self.deviation,
             worst=worst,
             best=best,
         )
 
     def histogram(self) -> Array:
-        """Shares of ranks in BINS equal bins: flat where the law is true."""
+        """Return the shares of ranks in BINS equal bins: flat if the distributions are correct."""
         counts, _ = np.histogram(np.concatenate(self.ranks), bins=BINS, range=(0, 1))
         return np.asarray(counts / counts.sum())
 
     def judgement(self) -> Verdict:
-        """Whether the laws are true, as far as it can be told."""
+        """Return whether the predicted distributions are correct, as far as the sample shows."""
         return judge(self.evidence)
 
     def verdict(self) -> str:
-        """The same in words."""
+        """Return the verdict in words."""
         return self.judgement().words
 
     def title(self) -> str:
-        """Which agent in which world."""
+        """Return the environment, the checkpoint and the risk measure."""
         weights = f", checkpoint {self.checkpoint:,}" if self.checkpoint else ""
         return f"{self.env}{weights}, risk {self.risk}"
 
-    def sheet(self) -> Sheet:
-        """The figures."""
+    def table(self) -> ResultTable:
+        """Return the coverage as a table, with the verdict and all other figures below it."""
         low, high = self.coverage_interval()
         rows = [
-            [f"{level:.2f}", f"{share:.3f}", f"{a:.3f} to {b:.3f}"]
-            for level, share, a, b in zip(LEVELS, self.coverage, low, high, strict=True)
-            if round(level * 100) in SHOWN
+            [f"{tau:.2f}", f"{share:.3f}", f"{a:.3f} to {b:.3f}"]
+            for tau, share, a, b in zip(COVERAGE_TAUS, self.coverage, low, high, strict=True)
+            if round(tau * 100) in SHOWN
         ]
-        columns = ["level", "returns below", "95 % interval"]
-        title = f"{self.title()}: is the predicted distribution true?"
-        return Sheet(title, columns, rows, [*self._notes(), *(f"note: {one}" for one in self.remarks)])
+        columns = ["τ", "returns below", "95 % interval"]
+        title = f"{self.title()}: is the predicted return distribution correct?"
+        return ResultTable(
+            title, columns, rows, [*self._notes(), *(f"note: {one}" for one in self.remarks)]
+        )
 
     def _notes(self) -> list[str]:
         bias = self.bias_interval()
         return [
             self.verdict(),
-            f"{len(self.trails):,} episodes, {len(self.returns):,} steps; intervals by bootstrap over "
+            f"{len(self.rollouts):,} episodes, {len(self.returns):,} steps; intervals by bootstrap over "
             "episodes",
-            f"mean distance from the level {self.miscalibration:.3f} (by chance up to "
-            f"{self.evidence.by_chance:.3f}); distance of the laws from what came {self.distance:.3g} "
-            f"(by chance up to {self.evidence.chance_distance:.3g}), below {self.grain:.3g} is close",
-            f"bias of the mean {self.bias:.3g} ({bias[0]:.3g} to {bias[1]:.3g}); returns deviate "
-            f"{self.deviation:.3g} from it",
-            f"the worst 5 % against the mean: predicted {self.worst.predicted:.3g}, came "
-            f"{self.worst.came:.3g}; the best 5 %: {self.best.predicted:.3g}, came {self.best.came:.3g}",
-            f"quantiles out of order: {self._crossing_words()}",
+            f"mean distance of the coverage from τ: {self.miscalibration:.3f} (sampling noise: up to "
+            f"{self.evidence.miscalibration_noise:.3f}); distance between predicted and measured "
+            f"returns: {self.distance:.3g} (sampling noise: up to {self.evidence.distance_noise:.3g}), "
+            f"below {self.tolerance:.3g} is close",
+            f"bias of the mean: {self.bias:.3g} ({bias[0]:.3g} to {bias[1]:.3g}); returns deviate by "
+            f"{self.deviation:.3g} from the predicted mean",
+            f"mean of the worst 5 %, relative to the predicted mean: predicted "
+            f"{self.worst.predicted:.3g}, measured {self.worst.measured:.3g}; of the best 5 %: "
+            f"predicted {self.best.predicted:.3g}, measured {self.best.measured:.3g}",
+            f"quantile crossing: {self._crossing_words()}",
         ]
 
-    def spots_sheet(self) -> Sheet:
-        """The states that were played on from many times."""
+    def spots_table(self) -> ResultTable:
+        """Return the table of the states that were continued many times."""
         rows = [
             [
-                str(s.episode),
-                str(s.step),
-                *map(_cell, (s.predicted, s.played, s.distance, s.noise, s.noise_high)),
-                s.remark,
+                str(one.episode),
+                str(one.step),
+                *map(_cell, (one.predicted, one.measured, one.distance, one.noise, one.noise_high)),
+                one.remark,
             ]
-            for s in self.spots
+            for one in self.probes
         ]
-        columns = ["episode", "step", "mean predicted", "mean played", "1-Wasserstein"]
-        columns += ["of a true law", "at most (95 %)", ""]
-        return Sheet("single states, played on from many times", columns, rows)
+        columns = ["episode", "step", "predicted mean", "measured mean", "1-Wasserstein"]
+        columns += ["sampling noise", "at most (95 %)", ""]
+        return ResultTable("single states, each continued many times", columns, rows)
 
     def to_dict(self) -> dict[str, Any]:
-        """Everything that a program may want, ready for JSON."""
+        """Return all figures, ready for JSON."""
         low, high = self.coverage_interval()
         return {
             "schema": SCHEMA,
@@ -222,26 +242,26 @@ class Calibration:
             "risk": str(self.risk),
             "checkpoint": self.checkpoint,
             "seed": self.seed,
-            "episodes": len(self.trails),
+            "episodes": len(self.rollouts),
             "steps": len(self.returns),
             "verdict": asdict(self.judgement()),
             "miscalibration": self.miscalibration,
-            "miscalibration_by_chance": self.evidence.by_chance,
+            "miscalibration_noise": self.evidence.miscalibration_noise,
             "distance": self.distance,
-            "distance_by_chance": self.evidence.chance_distance,
-            "grain": self.grain,
+            "distance_noise": self.evidence.distance_noise,
+            "tolerance": self.tolerance,
             "deviation": self.deviation,
             "bias": self.bias,
             "bias_interval": list(self.bias_interval()),
             "worst": asdict(self.worst),
             "best": asdict(self.best),
             "crossing": self.crossing,
-            "levels": LEVELS.tolist(),
+            "taus": COVERAGE_TAUS.tolist(),
             "coverage": self.coverage.tolist(),
             "coverage_low": low.tolist(),
             "coverage_high": high.tolist(),
             "histogram": self.histogram().tolist(),
-            "states": [asdict(spot) for spot in self.spots],
+            "states": [asdict(probe) for probe in self.probes],
             "notes": list(self.remarks),
         }
 

@@ -1,17 +1,17 @@
-"""Playing with an agent and comparing what it predicted with what came."""
+"""Play with an agent and compare its predicted return distributions with the measured returns."""
 
 from collections.abc import Sequence
 
 import numpy as np
 
-from quantail.acting.agent import Agent, Risk
+from quantail.agents.agent import Agent, Risk
 from quantail.envs import EnvSource, make
 from quantail.envs.limits import take_off_limit
 from quantail.envs.make import require_fresh
 from quantail.errors import QuantailError
-from quantail.evaluation.calibration.continuations import Spot, play_on
-from quantail.evaluation.calibration.play import Trail, first_steps, known_steps, play
-from quantail.evaluation.calibration.ranks import even_noise, grain, rank
+from quantail.evaluation.calibration.continuations import StateProbe, probe_states
+from quantail.evaluation.calibration.play import Rollout, first_steps, known_steps, play_episode
+from quantail.evaluation.calibration.ranks import rank, stratified_normal, tolerance
 from quantail.evaluation.calibration.result import Calibration
 from quantail.evaluation.protocols import LONGEST, whole_number
 from quantail.risk import RiskMeasure, parse_risk
@@ -28,10 +28,10 @@ def calibrate(
     risk: Risk | None = None,
     seed: int = 1,
 ) -> Calibration:
-    """Play episodes under the agent's own policy, and compare what it predicted with what came.
+    """Play episodes with the agent's policy and compare predicted distributions with measured returns.
 
-    Rewards are those that the agent learns from: clipped, and a lost life is an end, where training had
-    it so. `states` of the episodes are played on from `continuations` times each.
+    Rewards are those that the agent is trained on: they are clipped, and a lost life ends a return, if
+    training does so. From `states` of the visited states, `continuations` further episodes are played.
     """
     if not isinstance(agent, Agent):
         raise QuantailError("agent takes what quantail.load or quantail.train returns.")
@@ -42,87 +42,103 @@ def calibrate(
     )
     source = agent.env if env is None else env
     measure = agent.risk if risk is None else parse_risk(risk)
-    lane = make(source, agent.settings)
+    adapter = make(source, agent.settings)
     require_fresh(source)
-    limit = min(take_off_limit(lane) or LONGEST, LONGEST)
+    limit = min(take_off_limit(adapter) or LONGEST, LONGEST)
     try:
         seeds = [int(np.random.default_rng([seed, i]).integers(2**31)) for i in range(episodes)]
-        played = [play(agent, lane, measure, i, each, limit) for i, each in enumerate(seeds)]
-        trails, cuts = _known(played, agent.settings.discount, lane.name)
-        spots = play_on(agent, lane, measure, trails, states, continuations, seed) if states else ()
+        played = [play_episode(agent, adapter, measure, i, each, limit) for i, each in enumerate(seeds)]
+        rollouts, remarks = _with_known_returns(played, agent.settings.discount, adapter.name)
+        probes = (
+            probe_states(agent, adapter, measure, rollouts, states, continuations, seed)
+            if states
+            else ()
+        )
     finally:
-        lane.close()
-    remarks = [*cuts, *remarks_on(agent.settings, measure)]
-    return compared(lane.name, measure, trails, spots, remarks, checkpoint=agent.checkpoint, seed=seed)
+        adapter.close()
+    remarks += mismatch_remarks(agent.settings, measure)
+    return build_calibration(
+        adapter.name, measure, rollouts, probes, remarks, checkpoint=agent.checkpoint, seed=seed
+    )
 
 
-def compared(
+def build_calibration(
     env: str,
     risk: RiskMeasure,
-    trails: Sequence[Trail],
-    spots: Sequence[Spot] = (),
+    rollouts: Sequence[Rollout],
+    probes: Sequence[StateProbe] = (),
     remarks: Sequence[str] = (),
     *,
     checkpoint: int = 0,
     seed: int = 1,
 ) -> Calibration:
-    """Ranks of the returns that came in the laws that were predicted."""
+    """Rank the measured returns within the distributions that were predicted for them."""
     means, returns = (
-        np.concatenate([trail.means for trail in trails]),
-        np.concatenate([trail.returns for trail in trails]),
+        np.concatenate([rollout.means for rollout in rollouts]),
+        np.concatenate([rollout.returns for rollout in rollouts]),
     )
-    smallest = grain(means, returns)
-    noise = even_noise(len(returns), np.random.default_rng(seed))
-    parts = np.split(noise, np.cumsum([len(trail.returns) for trail in trails])[:-1])
+    smoothing = tolerance(means, returns)
+    noise = stratified_normal(len(returns), np.random.default_rng(seed))
+    parts = np.split(noise, np.cumsum([len(rollout.returns) for rollout in rollouts])[:-1])
     ranks = tuple(
-        rank(trail.laws, trail.returns, smallest, part)
-        for trail, part in zip(trails, parts, strict=True)
+        rank(rollout.distributions, rollout.returns, smoothing, part)
+        for rollout, part in zip(rollouts, parts, strict=True)
     )
     return Calibration(
-        env, risk, checkpoint, seed, tuple(trails), smallest, ranks, tuple(spots), tuple(remarks)
+        env, risk, checkpoint, seed, tuple(rollouts), smoothing, ranks, tuple(probes), tuple(remarks)
     )
 
 
-def _known(trails: Sequence[Trail], discount: float, name: str) -> tuple[list[Trail], list[str]]:
-    """The trails as far as their returns are known, and what to say of it."""
-    count = known_steps(trails, discount)
+def _with_known_returns(
+    rollouts: Sequence[Rollout], discount: float, name: str
+) -> tuple[list[Rollout], list[str]]:
+    """Return the part of the rollouts whose returns are known, and remarks on what is left out."""
+    count = known_steps(rollouts, discount)
     if count is None:
-        return list(trails), []
-    cut = [trail.cut_at for trail in trails if trail.cut_at is not None]
-    kept = [first_steps(trail, count) for trail in trails] if count else []
-    told = f"{len(cut)} of {len(trails)} episodes had not ended after {min(cut):,} steps"
-    if len(kept) < 2:
+        return list(rollouts), []
+    truncations = [rollout.truncated_at for rollout in rollouts if rollout.truncated_at is not None]
+    known = [first_steps(rollout, count) for rollout in rollouts] if count else []
+    remark = (
+        f"{len(truncations)} of {len(rollouts)} episodes had not ended after {min(truncations):,} steps"
+    )
+    if len(known) < 2:
         raise QuantailError(
-            f"{name}: {told}, and at discount {discount:g} what is not seen then weighs too much: "
-            "no return is known without choosing the short ones."
+            f"{name}: {remark}. At discount {discount:g} the missing rewards weigh too much: keeping "
+            "only the known returns would select the short ones."
         )
-    told += ": of the little that was not played, the predicted mean stands in"
-    steps = max(len(trail.returns) for trail in trails)
-    return kept, [told if count >= steps else f"{told}; the first {count:,} steps of each count"]
+    remark += ": the predicted mean replaces the rest of their returns"
+    steps = max(len(rollout.returns) for rollout in rollouts)
+    if count < steps:
+        remark += f"; only the first {count:,} steps of each episode count"
+    return known, [remark]
 
 
-def remarks_on(settings: Settings, risk: RiskMeasure) -> list[str]:
-    """Why the learned law may rightly differ from what the played policy brings."""
+def mismatch_remarks(settings: Settings, risk: RiskMeasure) -> list[str]:
+    """Return the reasons why a correct distribution may differ from the returns of the played policy."""
     remarks = []
     target = settings.target_risk or settings.risk
-    matters = settings.head != "expected"
-    if not matters:
-        remarks.append(f"{settings.agent} knows the mean alone: look at the bias, not at the law")
+    is_distributional = settings.head != "expected"
+    if not is_distributional:
+        remarks.append(
+            f"{settings.agent} learns only the mean: look at the bias, not at the distribution"
+        )
     if settings.munchausen:
         remarks.append(
-            "the law contains the Munchausen terms, so it is not that of the rewards alone: it need not "
-            "agree with what came"
+            "the distribution includes the Munchausen terms, so it is not that of the rewards alone and "
+            "need not agree with the measured returns"
         )
-    if matters and str(risk) != target:
+    if is_distributional and str(risk) != target:
         remarks.append(
-            f"the law is that of the policy under {target}, and the policy under {risk} played: they "
-            "need not agree"
+            f"the distribution is that of the policy under {target}, but the episodes were played under "
+            f"{risk}: they need not agree"
         )
     if settings.n_step > 1:
         remarks.append(
-            f"with n_step {settings.n_step} the first rewards of a target are the exploring policy's, "
-            "and are in the law; the greedy policy played"
+            f"with n_step {settings.n_step} the first rewards of a target come from the exploring "
+            "policy and are part of the distribution; the episodes were played by the greedy policy"
         )
     if settings.life_loss_ends:
-        remarks.append("a lost life ends a return, as in training; intervals are over whole games")
+        remarks.append(
+            "a lost life ends a return, as in training; intervals are computed over whole games"
+        )
     return remarks

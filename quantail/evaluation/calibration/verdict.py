@@ -1,22 +1,22 @@
-"""What the figures of a calibration say, in words."""
+"""The verdict of a calibration, in words."""
 
 from dataclasses import dataclass
 from typing import Literal
 
-from quantail.evaluation.calibration.ranks import GRID, LEVELS, Array
+from quantail.evaluation.calibration.ranks import COVERAGE_TAUS, GRID, Array
 
-FEWEST = 30  # episodes: with less there is no telling
-TAIL = 0.05  # the worst and the best returns
-UNEVEN = 0.03  # mean distance of the coverage from its level that is worth telling
-FAR = 1.5  # times its level: a share of returns in a tail that is too large
-HEAVY = 0.25  # deviations between a tail's predicted mean and that which came
+MIN_EPISODES = 30  # fewer episodes do not allow a verdict
+TAIL = 0.05  # share of the returns in each tail
+MIN_MISCALIBRATION = 0.03  # smaller mean distances of the coverage from τ are not reported
+TAIL_RATIO = 1.5  # a tail is too heavy if it holds more than this multiple of the expected returns
+TAIL_DEVIATIONS = 0.25  # smaller differences between tail means, in deviations, are not reported
 
 Kind = Literal["true", "close", "wrong", "unknown"]
 
 
 @dataclass(frozen=True)
 class Verdict:
-    """Whether the laws are true, as far as is known, and the sentence."""
+    """Whether the predicted distributions are correct, as far as the sample shows, with a sentence."""
 
     kind: Kind
     words: str
@@ -24,87 +24,89 @@ class Verdict:
 
 @dataclass(frozen=True)
 class Tail:
-    """The mean of the lowest, or highest, 5 % of surprises: as predicted, and as it came."""
+    """Mean of the lowest or highest 5 % of prediction errors: as predicted, and as measured."""
 
     predicted: float
-    came: float
+    measured: float
 
 
-def tails(predicted: Array, came: Array) -> tuple[Tail, Tail]:
-    """Of quantile functions at GRID."""
+def tails(predicted: Array, measured: Array) -> tuple[Tail, Tail]:
+    """Return the lower and the upper tail of two quantile functions at GRID."""
     low = GRID < TAIL
     worst, best = (
-        Tail(float(predicted[part].mean()), float(came[part].mean())) for part in (low, low[::-1])
+        Tail(float(predicted[part].mean()), float(measured[part].mean())) for part in (low, low[::-1])
     )
     return worst, best
 
 
 @dataclass(frozen=True)
 class Evidence:
-    """All that the verdict looks at."""
+    """Everything that the verdict depends on."""
 
     episodes: int
     ranks: Array
-    coverage: Array  # at LEVELS
-    low: Array  # and its interval
-    high: Array
-    miscalibration: float  # mean distance of the coverage from its level
-    by_chance: float  # what 99 % of such samples of a true law do not pass
-    distance: float  # 1-Wasserstein, of surprises from what was predicted of them
-    chance_distance: float  # what 95 % of such samples do not pass
-    grain: float  # differences below it do not matter
+    coverage: Array  # at COVERAGE_TAUS
+    low: Array  # lower bound of the coverage
+    high: Array  # upper bound of the coverage
+    miscalibration: float  # mean distance of the coverage from τ
+    miscalibration_noise: float  # 99 % quantile of the miscalibration that is due to sampling noise
+    distance: float  # 1-Wasserstein distance between predicted and measured prediction errors
+    distance_noise: float  # 95 % quantile of the distance that is due to sampling noise
+    tolerance: float  # smaller differences do not matter, in units of the return
     deviation: float
     worst: Tail
     best: Tail
 
     @property
-    def off(self) -> bool:
-        """Whether the coverage leaves its level, beyond chance and by an amount worth telling."""
-        return self.miscalibration > max(self.by_chance, UNEVEN)
+    def is_miscalibrated(self) -> bool:
+        """Whether the coverage differs from τ by more than sampling noise and by a relevant amount."""
+        return self.miscalibration > max(self.miscalibration_noise, MIN_MISCALIBRATION)
 
     @property
-    def close(self) -> bool:
-        """Whether, for all that is known, the laws differ from what came by no more than matters."""
-        return self.distance - self.chance_distance <= self.grain
+    def is_close(self) -> bool:
+        """Whether the distance, less its sampling noise, is within the tolerance."""
+        return self.distance - self.distance_noise <= self.tolerance
 
     @property
-    def worst_is_worse(self) -> bool:
-        """Whether more returns than predicted are in the lowest tail, and lower."""
-        low = LEVELS <= TAIL
-        often = bool((self.low[low] > FAR * LEVELS[low]).any())
-        return often and self._matters(self.worst.predicted - self.worst.came)
+    def lower_tail_is_heavier(self) -> bool:
+        """Whether the lower tail holds more returns than predicted, and lower ones."""
+        low = COVERAGE_TAUS <= TAIL
+        too_many = bool((self.low[low] > TAIL_RATIO * COVERAGE_TAUS[low]).any())
+        return too_many and self._matters(self.worst.predicted - self.worst.measured)
 
     @property
-    def best_is_better(self) -> bool:
-        """Whether more returns than predicted are in the highest tail, and higher."""
-        low = LEVELS[::-1] >= 1 - TAIL
-        often = bool(((1 - self.high[::-1])[low] > FAR * (1 - LEVELS[::-1])[low]).any())
-        return often and self._matters(self.best.came - self.best.predicted)
+    def upper_tail_is_heavier(self) -> bool:
+        """Whether the upper tail holds more returns than predicted, and higher ones."""
+        low = COVERAGE_TAUS[::-1] >= 1 - TAIL
+        expected = (1 - COVERAGE_TAUS[::-1])[low]
+        too_many = bool(((1 - self.high[::-1])[low] > TAIL_RATIO * expected).any())
+        return too_many and self._matters(self.best.measured - self.best.predicted)
 
-    def _matters(self, apart: float) -> bool:
-        return apart > max(HEAVY * self.deviation, self.grain)
+    def _matters(self, difference: float) -> bool:
+        return difference > max(TAIL_DEVIATIONS * self.deviation, self.tolerance)
 
 
 def judge(evidence: Evidence) -> Verdict:
-    """Few episodes tell nothing; chance is no error; small errors are close; others are named."""
-    if evidence.episodes < FEWEST:
+    """Return the verdict; differences within sampling noise or tolerance are not called wrong."""
+    if evidence.episodes < MIN_EPISODES:
         return Verdict(
-            "unknown", f"too few episodes to tell: {evidence.episodes}, and it takes {FEWEST} or more"
+            "unknown",
+            f"too few episodes for a verdict: {evidence.episodes}, at least {MIN_EPISODES} are needed",
         )
     tail = [
         words
         for words, is_so in (
-            ("the worst returns are worse than predicted", evidence.worst_is_worse),
-            ("the best returns are better than predicted", evidence.best_is_better),
+            ("the worst returns are worse than predicted", evidence.lower_tail_is_heavier),
+            ("the best returns are better than predicted", evidence.upper_tail_is_heavier),
         )
         if is_so
     ]
-    if not evidence.off:
+    if not evidence.is_miscalibrated:
         if tail:
             return Verdict("wrong", " and ".join(tail))
-        return Verdict("true", "no sign that the predicted laws are wrong")
-    if evidence.close:
-        close = "predicted laws are close to what came"
+        return Verdict("true", "no sign that the predicted distributions are wrong")
+    if evidence.is_close:
+        close = "predicted distributions are close to the measured returns"
         return (
             Verdict("wrong", f"{close}, but {' and '.join(tail)}") if tail else Verdict("close", close)
         )
@@ -115,11 +117,15 @@ def judge(evidence: Evidence) -> Verdict:
 
 
 def _shape(ranks: Array) -> str:
-    outer = ((ranks < 0.1) | (ranks > 0.9)).mean()  # 0.2 for a true law
+    outer = ((ranks < 0.1) | (ranks > 0.9)).mean()  # 0.2 for a correct distribution
     below = (ranks < 0.5).mean()
     if outer < 0.12:
-        return "predicted laws are too wide"
+        return "predicted distributions are too wide"
     if abs(below - 0.5) > 0.15:
-        way = "too high: returns come out lower" if below > 0.5 else "too low: returns come out higher"
+        way = (
+            "too high: measured returns are lower"
+            if below > 0.5
+            else "too low: measured returns are higher"
+        )
         return f"predicted returns are {way}"
-    return f"predicted laws are too {'narrow' if outer > 0.2 else 'wide'}"
+    return f"predicted distributions are too {'narrow' if outer > 0.2 else 'wide'}"

@@ -1,4 +1,4 @@
-"""Engines: where the runs of a study are computed. Each yields what happens, and a None now and then."""
+"""Engines that run the jobs of a study, on this machine or on a Ray cluster."""
 
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
@@ -9,13 +9,13 @@ from quantail.experiments.folder import StudyFolder
 
 ENGINES = {
     "local": "processes on this machine",
-    "ray": "tasks on a Ray cluster, or on one that is started here",
+    "ray": "tasks on a running Ray cluster, or on one started on this machine",
 }
 
 
 @dataclass(frozen=True)
 class Event:
-    """A run began, or ended: "started", "done", "stopped" or "failed" with a reason."""
+    """A change of a run: "started", "done", "stopped", or "failed" with a reason."""
 
     name: str
     what: str
@@ -23,35 +23,40 @@ class Event:
 
 
 class Engine(Protocol):
-    """What runs jobs."""
+    """The interface of an engine."""
 
-    at_once: int  # runs at the same time
+    at_once: int  # number of runs in parallel
 
     def describe(self) -> str:
-        """Where it computes, in words."""
+        """Describe where the runs are computed."""
 
     def run(
         self, folder: StudyFolder, names: Sequence[str], stopping: Callable[[], bool]
     ) -> Iterator[Event | None]:
-        """Run jobs to their end; once `stopping`, let those that run save, and start no more."""
+        """Run jobs to their end and yield events, or None when some time has passed without one.
+
+        Once `stopping()` is true, start no more jobs and let the running ones save and exit.
+        """
 
     def close(self) -> None:
-        """Let go of what it holds."""
+        """Release all resources."""
 
 
 def make_engine(
     name: str, *, threads: int, gpus: float = 0.0, jobs: int | None = None, address: str | None = None
 ) -> Engine:
-    """The engine of this name for runs that need so many threads and GPUs each."""
+    """Return the engine with this name, for runs that need `threads` and `gpus` each."""
     if name == "local":
         if address is not None:
-            raise QuantailError("address is Ray's: give engine ray with it.")
+            raise QuantailError("address is an option of engine ray.")
         from quantail.experiments.engines.local import LocalEngine
 
         return LocalEngine(threads, jobs)
     if name == "ray":
         if jobs is not None:
-            raise QuantailError("jobs is the local engine's: a Ray cluster runs as many as fit into it.")
+            raise QuantailError(
+                "jobs is an option of engine local: a Ray cluster runs as many jobs as fit."
+            )
         from quantail.experiments.engines.ray import RayEngine
 
         return RayEngine(threads, gpus, address or "auto")

@@ -1,4 +1,4 @@
-"""Runs as processes on this machine."""
+"""Run the jobs of a study as processes on this machine."""
 
 import os
 import signal
@@ -19,7 +19,7 @@ THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")
 
 
 class LocalEngine:
-    """J processes at once, each with the study's threads: together they use the machine and no more."""
+    """Run several processes in parallel, each with the study's threads, within the number of cores."""
 
     def __init__(self, threads: int, jobs: int | None = None) -> None:
         most = max(1, cores() // threads)
@@ -32,7 +32,7 @@ class LocalEngine:
 
     def describe(self) -> str:
         runs, each = counted(self.at_once, "run"), counted(self.threads, "thread")
-        return f"local, {runs} at once with {each} each, {counted(cores(), 'core')}"
+        return f"local, {runs} in parallel with {each} each, {counted(cores(), 'core')}"
 
     def run(
         self, folder: StudyFolder, names: Sequence[str], stopping: Callable[[], bool]
@@ -56,7 +56,7 @@ class LocalEngine:
                 if not ended:
                     yield None
                     time.sleep(POLL)
-        finally:  # interrupted at once
+        finally:  # interrupted: end the processes immediately
             for process in running.values():
                 process.kill()
                 process.wait()
@@ -69,7 +69,7 @@ class LocalEngine:
         words = [sys.executable, "-m", "quantail.experiments.job", str(folder.path.resolve()), name]
         words += sorted(folder.trust)
         with folder.log(name).open("wb") as log:
-            # A session of its own: a Ctrl-C reaches the study alone, which then asks its runs to stop.
+            # In a session of its own, Ctrl-C reaches only the study, which then asks its runs to stop.
             return subprocess.Popen(
                 words,
                 stdin=subprocess.PIPE,
@@ -81,7 +81,7 @@ class LocalEngine:
 
 
 def _ask_to_stop(process: subprocess.Popen[bytes]) -> None:
-    """Close the pipe that the process listens to: it saves and ends."""
+    """Close the standard input of the process, upon which it saves and exits."""
     if process.stdin and not process.stdin.closed:
         process.stdin.close()
 
@@ -94,7 +94,7 @@ def _event(folder: StudyFolder, name: str, status: int, stopping: bool) -> Event
     if status == FAILED:
         return Event(name, "failed", folder.failure(name) or f"see {folder.log(name)}")
     if status < 0:
-        how = signal.Signals(-status).name
-        guess = ", perhaps by the system for want of memory" if how == "SIGKILL" else ""
-        return Event(name, "failed", f"its process was ended by {how}{guess}")
-    return Event(name, "failed", f"its process ended with status {status}: see {folder.log(name)}")
+        killer = signal.Signals(-status).name
+        guess = ", perhaps because the system ran out of memory" if killer == "SIGKILL" else ""
+        return Event(name, "failed", f"its process was ended by {killer}{guess}")
+    return Event(name, "failed", f"its process exited with status {status}: see {folder.log(name)}")

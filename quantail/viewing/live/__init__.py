@@ -1,4 +1,4 @@
-"""The live page: an agent plays in the browser, and its attitude to risk can be turned as it plays."""
+"""The live page: watch an agent play in the browser and change its risk measure with a slider."""
 
 from quantail.viewing.live.serve import watch
 

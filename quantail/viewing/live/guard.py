@@ -1,4 +1,4 @@
-"""Who may speak to the server: pages that it served itself, under an address that is its own."""
+"""Access control of the live server: only pages that it served itself may send requests."""
 
 import ipaddress
 from collections.abc import Awaitable, Callable, MutableMapping
@@ -17,10 +17,10 @@ HEADERS = [
 
 
 class Guard:
-    """Refuses requests under a foreign host name (DNS rebinding) or from a page of another origin.
+    """Refuses requests for a foreign host name (DNS rebinding) or from a page of another origin.
 
-    A name is the server's own if it is the one that it was told to listen on, `localhost`, or an IP
-    address: no other site's name can be made to stand for those.
+    Accepted host names are the one that the server listens on, `localhost`, and IP addresses: a page of
+    another site would send that site's name instead.
     """
 
     def __init__(self, app: App, host: str) -> None:
@@ -34,19 +34,19 @@ class Guard:
             await send({"type": "websocket.close", "code": 1008})
         else:
             await send({"type": "http.response.start", "status": 403, "headers": HEADERS})
-            await send({"type": "http.response.body", "body": b"not from here\n"})
+            await send({"type": "http.response.body", "body": b"forbidden: foreign host or origin\n"})
 
     def allows(self, scope: Scope) -> bool:
-        """Whether a request comes from a page of ours."""
-        found = [value for name, value in scope["headers"] if name == b"host"]
+        """Return whether a request comes from a page that this server served."""
+        hosts = [value for name, value in scope["headers"] if name == b"host"]
         origins = [value for name, value in scope["headers"] if name == b"origin"]
-        if len(found) != 1 or len(origins) > 1:
+        if len(hosts) != 1 or len(origins) > 1:
             return False
-        host = found[0].decode("latin-1").lower()
+        host = hosts[0].decode("latin-1").lower()
         if not self._is_own(host):
             return False
         if not origins:
-            return bool(scope["type"] == "http")  # a browser always names the origin of a websocket
+            return bool(scope["type"] == "http")  # browsers always send the origin of a websocket
         return bool(origins[0].decode("latin-1").lower() == f"http://{host}")
 
     def _is_own(self, host: str) -> bool:

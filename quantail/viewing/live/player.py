@@ -1,41 +1,41 @@
-"""One agent at play, a decision at a time, under a risk measure that may change at any moment."""
+"""One agent that plays step by step, under a risk measure that may change at any step."""
 
 from dataclasses import dataclass, field, replace
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.acting.agent import Agent
+from quantail.agents.agent import Agent
 from quantail.envs import EnvSource
-from quantail.envs.learned import as_learned
 from quantail.envs.names import action_names
-from quantail.evaluation.calibration.play import discounted
+from quantail.envs.training_signal import training_signal
+from quantail.evaluation.calibration.play import discounted_returns
 from quantail.risk import RiskMeasure
 from quantail.viewing.pictures import picture_of, with_pictures
-from quantail.viewing.scenes import Scene, look
+from quantail.viewing.scenes import Scene, make_scene
 
 Array = NDArray[np.float64]
-FORGOTTEN = 0.05  # a return is known once what is still to come counts less than this share
+NEGLIGIBLE = 0.05  # a return counts as known once the discount of future rewards is below this
 
 
 @dataclass
-class Trace:
-    """An episode so far: what was expected at each decision, and what each one brought."""
+class EpisodeTrace:
+    """The episode so far: the predicted mean and the reward of each step."""
 
-    predicted: list[float] = field(default_factory=list)  # mean return of the action taken
-    rewards: list[float] = field(default_factory=list)  # as learning sees them
-    ends: list[bool] = field(default_factory=list)  # where the return ends
+    predicted: list[float] = field(default_factory=list)  # mean return of the chosen action
+    rewards: list[float] = field(default_factory=list)  # as the agent is trained on them
+    ends: list[bool] = field(default_factory=list)  # whether the return ends at the step
 
-    def came(self, discount: float, begin: int = 0) -> tuple[Array, NDArray[np.bool_]]:
-        """The discounted return from each step from `begin` on, and whether it is known yet."""
+    def actual_returns(self, discount: float, begin: int = 0) -> tuple[Array, NDArray[np.bool_]]:
+        """Return the discounted return of each step from `begin` on, and whether it is known yet."""
         rewards, ends = self.rewards[begin:], self.ends[begin:]
-        returns = discounted(rewards, discount, ends)
-        open_share = discounted([0.0] * len(rewards), discount, ends, rest=1.0)  # still to come
-        return returns, open_share < FORGOTTEN
+        returns = discounted_returns(rewards, discount, ends)
+        future = discounted_returns([0.0] * len(rewards), discount, ends, rest=1.0)  # weight of the rest
+        return returns, future < NEGLIGIBLE
 
 
 class Player:
-    """An agent in an environment, and the scene that it decides on next."""
+    """An agent in an environment, and the scene of its next decision."""
 
     def __init__(self, agent: Agent, risk: RiskMeasure, env: EnvSource | None = None) -> None:
         self.agent, self.risk = agent, risk
@@ -45,50 +45,50 @@ class Player:
         self.restart(0)
 
     def restart(self, seed: int) -> None:
-        """Begin an episode."""
+        """Start an episode."""
         self.seed = seed
         self.observation, _ = self.env.reset(seed=seed)
-        self.trace = Trace()
+        self.trace = EpisodeTrace()
         self.steps, self.score, self.over = 0, 0.0, ""
-        self._look()
+        self._update_scene()
 
-    def turn(self, risk: RiskMeasure) -> None:
-        """Another attitude to risk, from this decision on."""
+    def set_risk(self, risk: RiskMeasure) -> None:
+        """Change the risk measure, from this decision on."""
         self.risk = risk
         if not self.over:
-            self._look()
+            self._update_scene()
 
-    def take(self, agent: Agent) -> None:
-        """Other weights for the same environment, from this decision on."""
+    def set_agent(self, agent: Agent) -> None:
+        """Change the agent, from this decision on; it must use the same environment."""
         self.agent = agent
         if not self.over:
-            self._look()
+            self._update_scene()
 
     def step(self) -> None:
-        """Do what the scene has chosen; nothing once the episode is over."""
+        """Take the chosen action; do nothing once the episode is over."""
         if self.over:
             return
         action = self.scene.chosen + self.agent.actions.start
         predicted = float(self.scene.means[self.scene.chosen])
         self.observation, reward, terminated, truncated, info = self.env.step(action)
         life_lost = bool(info.get("life_lost", False))
-        learned, ends = as_learned(
+        training_reward, ends = training_signal(
             self.agent.settings, reward, terminated=terminated, life_lost=life_lost
         )
         self.trace.predicted.append(predicted)
-        self.trace.rewards.append(learned)
+        self.trace.rewards.append(training_reward)
         self.trace.ends.append(ends)
         self.steps += 1
         self.score += reward
         if terminated or truncated:
-            self.over = "the end" if terminated else "cut by a time limit"
-            # What led here stays on the screen.
+            self.over = "terminated" if terminated else "truncated"
+            # The last decision stays on the screen, with the final picture.
             self.scene = replace(self.scene, picture=picture_of(self.env))
         else:
-            self._look()
+            self._update_scene()
 
     def close(self) -> None:
         self.env.close()
 
-    def _look(self) -> None:
-        self.scene = look(self.agent, self.observation, self.risk, picture_of(self.env))
+    def _update_scene(self) -> None:
+        self.scene = make_scene(self.agent, self.observation, self.risk, picture_of(self.env))

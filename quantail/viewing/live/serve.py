@@ -1,4 +1,4 @@
-"""Starting the server of the live page."""
+"""Start the server of the live page."""
 
 import socket
 import webbrowser
@@ -10,8 +10,8 @@ from quantail.errors import QuantailError
 from quantail.registry import Trust
 
 PORT = 8750
-TRIED = 10  # ports, where none was asked for
-# Of a tab's messages, in bytes and in number, and of connections.
+PORTS_TRIED = 10  # if no port is given
+# Limits on the size (bytes) and number of a tab's messages, and on the number of connections.
 BOUNDS: dict[str, Any] = {
     "log_level": "warning",
     "ws_max_size": 1024,
@@ -33,21 +33,21 @@ def watch(
 ) -> None:
     """Serve a page on which the agents of runs play, until Ctrl-C.
 
-    `trust` are the modules that may be imported where the runs name them.
+    `trust` lists the modules that may be imported if the runs name them.
     """
-    uvicorn, server = _web()
-    from quantail.viewing.live.shelf import Shelf
+    uvicorn, server = _import_server()
+    from quantail.viewing.live.registry import RunRegistry
 
     listed = [runs] if isinstance(runs, str | Path) else list(runs)
-    app = server.build_app(Shelf(listed, trust), host, seed)
+    app = server.build_app(RunRegistry(listed, trust), host, seed)
     bound = _listen(host, port)
     shown = {"0.0.0.0": "127.0.0.1", "::": "::1"}.get(host, host)
     address = f"http://{f'[{shown}]' if ':' in shown else shown}:{bound.getsockname()[1]}/"
-    say(f"watching {', '.join(map(str, listed))} at {address} (Ctrl-C ends)")
+    say(f"watching {', '.join(map(str, listed))} at {address} (press Ctrl-C to stop)")
     if host not in ("127.0.0.1", "::1", "localhost"):
-        say(f"listening on {host}: whoever reaches its IP address can watch, and turn the controls")
-    if browser and not _opened(address):
-        say("no browser was found here: open the address in one")
+        say(f"listening on {host}: anyone who can reach its IP address can watch and use the controls")
+    if browser and not _open_browser(address):
+        say("no browser was found: open the address in one")
     with bound:
         try:
             uvicorn.Server(uvicorn.Config(app, **BOUNDS)).run(sockets=[bound])
@@ -55,7 +55,7 @@ def watch(
             return
 
 
-def _opened(address: str) -> bool:
+def _open_browser(address: str) -> bool:
     try:
         return webbrowser.open(address)
     except webbrowser.Error:
@@ -63,8 +63,8 @@ def _opened(address: str) -> bool:
 
 
 def _listen(host: str, port: int | None) -> socket.socket:
-    """A socket on the port, or on the first free one of a few where none was asked for."""
-    ports = range(PORT, PORT + TRIED) if port is None else [port]
+    """Return a socket on the port; without a port, on the first free one from PORT on."""
+    ports = range(PORT, PORT + PORTS_TRIED) if port is None else [port]
     for one in ports:
         try:
             family = socket.getaddrinfo(host, one, type=socket.SOCK_STREAM)[0][0]
@@ -75,7 +75,7 @@ def _listen(host: str, port: int | None) -> socket.socket:
     raise QuantailError(f"watch cannot listen on {host}, port {where}: {failed.strerror or failed}.")
 
 
-def _web() -> Any:
+def _import_server() -> Any:
     try:
         import uvicorn
         import websockets  # noqa: F401
@@ -83,6 +83,6 @@ def _web() -> Any:
         from quantail.viewing.live import server
     except ImportError as error:
         raise QuantailError(
-            f"watch takes fastapi, uvicorn and websockets: pip install 'quantail[web]' ({error})."
+            f"watch needs fastapi, uvicorn and websockets: pip install 'quantail[web]' ({error})."
         ) from error
     return uvicorn, server

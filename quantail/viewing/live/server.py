@@ -1,4 +1,4 @@
-"""The server of the live page: one page, and one websocket a tab."""
+"""The server of the live page: one page, and one websocket per tab."""
 
 import asyncio
 import contextlib
@@ -14,15 +14,15 @@ from fastapi.staticfiles import StaticFiles
 
 from quantail.errors import QuantailError
 from quantail.viewing.live.guard import Guard
-from quantail.viewing.live.shelf import Shelf
-from quantail.viewing.live.stage import Stage
+from quantail.viewing.live.registry import RunRegistry
+from quantail.viewing.live.session import Session
 
 Answer = TypeVar("Answer")
 
 STATIC = Path(__file__).parent / "static"
-TABS = 4  # at once
-UNSEEN = 2  # pictures under way to a tab: more would make its controls slow
-SAFE = {
+MAX_TABS = 4
+MAX_UNSEEN = 2  # updates in flight to a tab: more would make its controls slow
+SECURITY_HEADERS = {
     "content-security-policy": "default-src 'none'; script-src 'self'; "
     "style-src 'self' 'unsafe-inline'; img-src 'self' data:; connect-src 'self'; "
     "base-uri 'none'; form-action 'none'; frame-ancestors 'none'",
@@ -32,29 +32,29 @@ SAFE = {
 }
 
 
-def build_app(shelf: Shelf, host: str = "127.0.0.1", seed: int = 1) -> FastAPI:
-    """The application. `app.state.tabs` are the tabs that are open."""
+def build_app(registry: RunRegistry, host: str = "127.0.0.1", seed: int = 1) -> FastAPI:
+    """Build the application; `app.state.tabs` holds the open tabs."""
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.state.tabs = set()
-    # One thread for all that plays: tabs share networks, and two cores are soon busy.
+    # All tabs play in one thread, because they share networks and few cores are soon busy.
     worker = ThreadPoolExecutor(max_workers=1)
 
     @app.get("/")
     async def page() -> FileResponse:
-        return FileResponse(STATIC / "index.html", headers=SAFE)
+        return FileResponse(STATIC / "index.html", headers=SECURITY_HEADERS)
 
     @app.websocket("/live")
     async def live(socket: WebSocket) -> None:
         await socket.accept()
-        if len(app.state.tabs) >= TABS:
-            told = f"{TABS} tabs are open already: close one of them, then load this page again."
-            await socket.send_text(json.dumps({"error": told}))
+        if len(app.state.tabs) >= MAX_TABS:
+            error = f"{MAX_TABS} tabs are already open: close one of them, then reload this page."
+            await socket.send_text(json.dumps({"error": error}))
             await socket.close(1013)
             return
         tab = Tab(socket, worker)
         app.state.tabs.add(tab)
         try:
-            await tab.run(shelf, seed)
+            await tab.run(registry, seed)
         finally:
             app.state.tabs.discard(tab)
 
@@ -64,24 +64,24 @@ def build_app(shelf: Shelf, host: str = "127.0.0.1", seed: int = 1) -> FastAPI:
 
 
 class Tab:
-    """A tab of a browser: it says what it wants, and is sent what to show."""
+    """One tab of a browser: receives its commands and sends it what to show."""
 
     def __init__(self, socket: WebSocket, worker: ThreadPoolExecutor) -> None:
         self.socket, self.worker = socket, worker
         self.changed = asyncio.Event()
-        self.stage: Stage
+        self.session: Session
         self.sent = self.seen = 0
-        self.stale = True  # what the tab shows is not what is
+        self.stale = True  # whether the tab shows an outdated state
 
-    async def run(self, shelf: Shelf, seed: int) -> None:
+    async def run(self, registry: RunRegistry, seed: int) -> None:
         """Play until the tab is closed."""
         try:
-            self.stage = await self._work(lambda: Stage(shelf, seed))
+            self.session = await self._work(lambda: Session(registry, seed))
         except QuantailError as error:
             await self._send({"error": str(error)})
             return
         try:
-            await self._send({"hello": self.stage.hello()})
+            await self._send({"hello": self.session.hello()})
             playing = asyncio.create_task(self._play())
             listening = asyncio.create_task(self._listen())
             done, waiting = await asyncio.wait((playing, listening), return_when=asyncio.FIRST_COMPLETED)
@@ -94,56 +94,56 @@ class Tab:
         except WebSocketDisconnect:
             return
         except Exception as error:
-            with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it may be closed by now
-                await self._send({"error": f"{type(error).__name__}: {error}. Load this page again."})
+            with contextlib.suppress(WebSocketDisconnect, RuntimeError):  # it may be closed already
+                await self._send({"error": f"{type(error).__name__}: {error}. Reload this page."})
                 raise
         finally:
-            await self._work(self.stage.close)
+            await self._work(self.session.close)
 
     async def _listen(self) -> None:
-        """Do what the tab asks for, until it is closed."""
+        """Execute the commands of the tab until it is closed."""
         while True:
             message = await self.socket.receive()
             if message["type"] == "websocket.disconnect":
                 return
             try:
-                asked = _parsed(message.get("text"))
-                if "seen" in asked:
-                    self.seen = max(self.seen, int(asked["seen"]))
-                elif asked.get("do") == "runs":  # what checkpoints there are by now
-                    await self._send({"hello": await self._work(self.stage.hello)})
+                command = _parse(message.get("text"))
+                if "seen" in command:
+                    self.seen = max(self.seen, int(command["seen"]))
+                elif command.get("do") == "runs":  # refresh the list of checkpoints
+                    await self._send({"hello": await self._work(self.session.hello)})
                 else:
-                    await self._work(lambda asked=asked: self.stage.do(asked))  # type: ignore[misc]
+                    await self._work(lambda command=command: self.session.do(command))  # type: ignore[misc]
                     self.stale = True
             except QuantailError as error:
                 await self._send({"error": str(error)})
             self.changed.set()
 
     async def _play(self) -> None:
-        """A decision whenever one is due, and a picture whenever something has changed."""
+        """Take a step whenever one is due, and send an update whenever something has changed."""
         clock = asyncio.get_running_loop().time
         due = clock()
         while True:
             self.changed.clear()
-            if self.sent - self.seen >= UNSEEN or not (self.stale or self.stage.playing):
+            if self.sent - self.seen >= MAX_UNSEEN or not (self.stale or self.session.playing):
                 await self.changed.wait()
                 due = max(due, clock())
             elif self.stale:
                 await self._show()
             elif due > clock():
-                await _either(self.changed, due - clock())
+                await _wait(self.changed, due - clock())
             else:
-                due = max(due + 1 / self.stage.speed, clock())
+                due = max(due + 1 / self.session.speed, clock())
                 try:
-                    await self._work(self.stage.step)
-                except QuantailError as error:  # the environment's own: the page stays
-                    self.stage.playing = False
+                    await self._work(self.session.step)
+                except QuantailError as error:  # the environment failed: the page stays open
+                    self.session.playing = False
                     await self._send({"error": str(error)})
                 self.stale = True
 
     async def _show(self) -> None:
         self.stale = False
-        shown = await self._work(self.stage.show)
+        shown = await self._work(self.session.show)
         self.sent += 1
         await self._send(shown | {"sent": self.sent})
 
@@ -154,19 +154,19 @@ class Tab:
         return await asyncio.get_running_loop().run_in_executor(self.worker, what)
 
 
-async def _either(event: asyncio.Event, seconds: float) -> None:
-    """Until the event, or so many seconds."""
+async def _wait(event: asyncio.Event, seconds: float) -> None:
+    """Wait for the event, but no longer than this many seconds."""
     try:
         await asyncio.wait_for(event.wait(), seconds)
     except TimeoutError:
         return
 
 
-def _parsed(text: str | None) -> dict[str, Any]:
+def _parse(text: str | None) -> dict[str, Any]:
     try:
-        asked = json.loads(text or "")
-        if not isinstance(asked, dict) or not isinstance(asked.get("seen", 0), int):
+        command = json.loads(text or "")
+        if not isinstance(command, dict) or not isinstance(command.get("seen", 0), int):
             raise ValueError
     except (ValueError, RecursionError):
-        raise QuantailError("the page asked for something that there is not.") from None
-    return asked
+        raise QuantailError("the page sent an unknown command.") from None
+    return command

@@ -1,4 +1,4 @@
-"""A trained bandit, and a real server to watch it."""
+"""A trained bandit, and a real server that shows it."""
 
 import pytest
 
@@ -8,9 +8,9 @@ from tests.helpers.serving import serving
 
 @pytest.fixture(scope="session")
 def bandit(tmp_path_factory):
-    """IQN in a world where the mean takes the risk and CVaR(0.05) does not."""
+    """IQN on an MDP where the mean prefers the risky action and CVaR(0.05) the safe one."""
     path = tmp_path_factory.mktemp("live") / "bandit"
-    quick = {"steps": 4000, "learn_start": 200, "evaluation_every": 4000, "threads": 1}
+    quick = {"steps": 4000, "learning_starts": 200, "evaluation_every": 4000, "threads": 1}
     quantail.train("Quantail/RiskyBandit-v0", out=path, **quick)
     return path
 

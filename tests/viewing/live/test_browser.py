@@ -1,4 +1,4 @@
-"""The page in a real browser: Chromium, headless, driven by its keys and controls."""
+"""The page in a real browser: headless Chromium, controlled by keys and buttons."""
 
 import re
 import shutil
@@ -23,7 +23,7 @@ def chromium():
 
 @pytest.fixture
 def page(chromium, served):
-    """The page, open and playing; whatever it complains of or fetches from elsewhere is a failure."""
+    """The page, open and playing; any console error or request to another host is a failure."""
     tab = chromium.new_page(viewport={"width": 1280, "height": 720})
     tab.set_default_timeout(30_000)
     wrong = []
@@ -46,11 +46,11 @@ def chosen(page, pane=0):
 
 
 def slide(page, eta, pane=0):
-    """Move the slider as a hand does: an input event at every value."""
+    """Move the slider, with an input event."""
     page.locator(".eta").nth(pane).fill(str(eta))
 
 
-def test_turning_the_risk_from_neutral_to_cvar_changes_the_action_at_once(page):
+def test_changing_the_risk_measure_changes_the_action_at_once(page):
     page.locator("#play").click()
     expect(page.locator("#play")).to_have_text("play")
     page.locator("#restart").click()
@@ -60,20 +60,20 @@ def test_turning_the_risk_from_neutral_to_cvar_changes_the_action_at_once(page):
     expect(chosen(page)).to_have_attribute("data-risk", "cvar:0.05")
     expect(chosen(page)).to_have_attribute("data-chosen", "sure")
     expect(page.locator(".actions li.chosen")).to_contain_text("sure")
-    expect(page.locator(".game .where")).to_have_text("step 0, score 0")
+    expect(page.locator(".game .status")).to_have_text("step 0, score 0")
     page.locator("#step").click()
-    expect(page.locator(".game .where")).to_have_text("step 1, score 1, the end")
+    expect(page.locator(".game .status")).to_have_text("step 1, score 1, terminated")
     slide(page, 1)
     page.locator("#restart").click()
     expect(chosen(page)).to_have_attribute("data-chosen", "risky")
 
 
-def test_every_control_has_its_key(page):
+def test_every_control_has_a_key(page):
     page.keyboard.press(" ")
     expect(page.locator("#play")).to_have_text("play")
     page.keyboard.press("d")
     expect(page.locator("#density")).to_have_attribute("aria-pressed", "true")
-    expect(page.locator(".law figcaption")).to_contain_text("density")
+    expect(page.locator(".distribution figcaption")).to_contain_text("density")
     page.keyboard.press("[")
     expect(chosen(page)).to_have_attribute("data-risk", "cvar:0.95")
     page.keyboard.press("0")
@@ -84,14 +84,14 @@ def test_every_control_has_its_key(page):
     page.keyboard.press("n")
     expect(page.locator("#seed")).to_have_value("42")
     page.keyboard.press("ArrowRight")
-    expect(page.locator(".game .where")).to_contain_text("step 1")
+    expect(page.locator(".game .status")).to_contain_text("step 1")
     page.keyboard.press("-")
     expect(page.locator("#rate")).to_contain_text("2/s")
     page.keyboard.press("?")
     expect(page.locator("#keys")).to_be_visible()
 
 
-def test_two_attitudes_play_side_by_side_and_each_has_its_own_controls(page):
+def test_two_risk_measures_play_side_by_side_with_their_own_controls(page):
     page.locator("#play").click()
     page.locator("#compare").click()
     expect(page.locator(".pane")).to_have_count(2)
@@ -124,19 +124,19 @@ def test_the_plots_are_drawn_and_fit_a_small_screen_in_light_and_dark(page):
             assert drawn == [True, True]
 
 
-def test_a_mistake_is_told_on_the_page(page):
+def test_an_error_is_shown_on_the_page(page):
     page.locator("#seed").fill("-5")
     page.locator("#seed").press("Enter")
     expect(page.locator("#message")).to_contain_text("seed takes a whole number")
 
 
 @pytest.mark.parametrize("name", ["iqn-0", "dqn-0"])
-def test_a_game_goes_on_by_itself_with_its_picture(chromium, cartpoles, name):
+def test_an_episode_plays_by_itself_with_its_picture(chromium, cartpoles, name):
     with serving(cartpoles / name) as running:
         tab = chromium.new_page()
         tab.goto(running.page)
         expect(tab.locator("#env")).to_have_text("CartPole-v1")
-        expect(tab.locator(".game .where")).to_contain_text(re.compile(r"step \d"), timeout=30_000)
+        expect(tab.locator(".game .status")).to_contain_text(re.compile(r"step \d"), timeout=30_000)
         tab.wait_for_function("() => now.panes[0].steps >= 5")
         size = tab.evaluate("document.querySelector('.picture').naturalWidth")
         assert size == 600

@@ -1,4 +1,4 @@
-"""Who is let in, and what happens to those who ask for too much: a real server, real sockets."""
+"""Access control and limits of the server, with real sockets."""
 
 import http.client
 import json
@@ -12,9 +12,9 @@ from websockets.exceptions import ConnectionClosed, InvalidStatus
 from websockets.sync.client import connect
 
 from quantail.errors import QuantailError
+from quantail.viewing.live.registry import RunRegistry
 from quantail.viewing.live.serve import BOUNDS, _listen
-from quantail.viewing.live.server import TABS
-from quantail.viewing.live.shelf import Shelf
+from quantail.viewing.live.server import MAX_TABS
 from tests.helpers.runs import command
 
 
@@ -24,12 +24,12 @@ def get(served, path="/", **headers):
     return connection.getresponse()
 
 
-def joined(served, origin=None, **options):
+def join(served, origin=None, **options):
     return connect(served.live, origin=origin or f"http://{served.host}", **options)
 
 
-def received(tab, kind):
-    """The next message that has this key."""
+def receive(tab, kind):
+    """Return the next message that has this key."""
     while True:
         message = json.loads(tab.recv(timeout=30))
         if "sent" in message:
@@ -45,7 +45,7 @@ def until(condition):
         os.sched_yield()
 
 
-def test_the_page_and_its_parts_are_served_and_may_load_nothing_from_elsewhere(served):
+def test_the_page_and_its_files_are_served_and_load_nothing_from_other_hosts(served):
     page = get(served)
     assert page.status == 200
     assert "default-src 'none'" in page.headers["content-security-policy"]
@@ -69,7 +69,7 @@ def test_a_foreign_host_name_is_refused(served, host):
     assert get(served, Host=host).status in (400, 403)
     with (
         pytest.raises((InvalidStatus, ConnectionClosed)),
-        joined(served, additional_headers={"Host": host}) as tab,
+        join(served, additional_headers={"Host": host}) as tab,
     ):
         tab.recv(timeout=20)
 
@@ -79,22 +79,22 @@ def test_a_page_of_another_origin_is_refused(served):
     assert get(served, Origin=f"http://{served.host}").status == 200
     for origin in ("http://evil.example", f"https://{served.host}", "null", "http://127.0.0.1:1"):
         with pytest.raises(InvalidStatus):
-            joined(served, origin)
+            join(served, origin)
     with pytest.raises(InvalidStatus):
         connect(served.live)  # no origin at all
 
 
-def test_a_tab_is_greeted_shown_the_game_and_obeyed(served):
-    with joined(served) as tab:
-        hello = received(tab, "hello")["hello"]
+def test_a_tab_receives_the_game_and_its_commands_are_executed(served):
+    with join(served) as tab:
+        hello = receive(tab, "hello")["hello"]
         assert hello["env"] == "Quantail/RiskyBandit-v0"
         assert {measure["name"] for measure in hello["measures"]} >= {"neutral", "cvar", "wang"}
         tab.send(json.dumps({"do": "play", "on": False}))
-        while received(tab, "panes")["playing"]:
+        while receive(tab, "panes")["playing"]:
             pass
         tab.send(json.dumps({"do": "restart", "seed": 3}))
         tab.send(json.dumps({"do": "risk", "pane": 0, "name": "cvar", "eta": 0.05}))
-        while (shown := received(tab, "panes"))["panes"][0]["risk"] != "cvar:0.05":
+        while (shown := receive(tab, "panes"))["panes"][0]["risk"] != "cvar:0.05":
             pass
         assert shown["panes"][0]["names"][shown["panes"][0]["chosen"]] == "sure"
         assert shown["panes"][0]["picture"].startswith("data:image/png;base64,")
@@ -104,26 +104,26 @@ def test_a_tab_is_greeted_shown_the_game_and_obeyed(served):
     "text",
     ["not json", b"bytes", "[" * 900, "[]", '{"do": "nothing"}', '{"seen": "x"}', "null", '{"do": {}}'],
 )
-def test_nonsense_is_answered_with_a_sentence_and_the_tab_plays_on(served, text):
-    with joined(served) as tab:
-        received(tab, "hello")
+def test_an_invalid_message_is_answered_with_an_error_and_the_tab_plays_on(served, text):
+    with join(served) as tab:
+        receive(tab, "hello")
         tab.send(text)
-        assert "something that there is not" in received(tab, "error")["error"]
-        assert received(tab, "panes")
+        assert "unknown command" in receive(tab, "error")["error"]
+        assert receive(tab, "panes")
 
 
-def test_a_message_that_is_too_long_ends_the_tab(served):
-    with joined(served) as tab:
-        received(tab, "hello")
+def test_a_message_that_is_too_long_closes_the_tab(served):
+    with join(served) as tab:
+        receive(tab, "hello")
         tab.send("x" * (BOUNDS["ws_max_size"] + 1))
         with pytest.raises(ConnectionClosed):
-            received(tab, "no such message")
+            receive(tab, "no such message")
 
 
-def test_a_tab_that_is_not_looked_at_is_sent_two_pictures_and_waited_for(served):
+def test_at_most_two_updates_are_sent_before_the_tab_acknowledges_them(served):
     until(lambda: not served.app.state.tabs)
-    with joined(served) as tab:
-        received(tab, "hello")
+    with join(served) as tab:
+        receive(tab, "hello")
         assert [json.loads(tab.recv(timeout=30))["sent"] for _ in range(2)] == [1, 2]
         playing = next(iter(served.app.state.tabs))
         until(lambda: playing.sent == 2 and not playing.changed.is_set())
@@ -131,60 +131,62 @@ def test_a_tab_that_is_not_looked_at_is_sent_two_pictures_and_waited_for(served)
             tab.recv(timeout=0.5)
 
 
-def test_a_closed_tab_stops_its_episode_and_lets_go_of_its_environment(served):
+def test_a_closed_tab_closes_its_environment(served):
     until(lambda: not served.app.state.tabs)
     closed = []
-    with joined(served) as tab:
-        received(tab, "panes")
+    with join(served) as tab:
+        receive(tab, "panes")
         (playing,) = served.app.state.tabs
-        playing.stage.players[0].env.close = lambda: closed.append(True)
+        playing.session.players[0].env.close = lambda: closed.append(True)
     until(lambda: not served.app.state.tabs)
     assert closed == [True]
 
 
-def test_an_environment_that_fails_is_told_and_the_page_stays(served):
+def test_an_environment_error_is_shown_and_the_page_stays_open(served):
     until(lambda: not served.app.state.tabs)
 
     def fail(action):
         raise QuantailError("the environment failed in step.")
 
-    with joined(served) as tab:
-        received(tab, "panes")
+    with join(served) as tab:
+        receive(tab, "panes")
         (playing,) = served.app.state.tabs
-        playing.stage.players[0].env.step = fail
+        playing.session.players[0].env.step = fail
         tab.send(json.dumps({"do": "restart", "seed": 1}))
-        assert received(tab, "error")["error"] == "the environment failed in step."
+        assert receive(tab, "error")["error"] == "the environment failed in step."
         tab.send(json.dumps({"do": "view", "density": True}))
-        while not received(tab, "panes")["density"]:
+        while not receive(tab, "panes")["density"]:
             pass
 
 
-def test_a_tab_that_cannot_begin_is_told_why(served, monkeypatch):
-    monkeypatch.setattr(Shelf, "agent", lambda *_: (_ for _ in ()).throw(QuantailError("it is gone.")))
-    with joined(served) as tab:
-        assert received(tab, "error")["error"] == "it is gone."
+def test_a_tab_that_cannot_start_shows_the_reason(served, monkeypatch):
+    monkeypatch.setattr(
+        RunRegistry, "agent", lambda *_: (_ for _ in ()).throw(QuantailError("it is gone."))
+    )
+    with join(served) as tab:
+        assert receive(tab, "error")["error"] == "it is gone."
 
 
-def test_only_this_machine_is_listened_to_unless_told(bandit, monkeypatch):
+def test_the_server_listens_only_on_the_loopback_address_by_default(bandit, monkeypatch):
     asked = {}
     monkeypatch.setattr("quantail.cli.watch.watch", lambda runs, **options: asked.update(options))
     assert command("watch", bandit) == 0
     assert asked["host"] == "127.0.0.1"
 
 
-def test_one_tab_too_many_is_told_so(served):
+def test_one_tab_too_many_is_refused_with_an_error(served):
     until(lambda: not served.app.state.tabs)
     with ExitStack() as stack:
-        for _ in range(TABS):
-            received(stack.enter_context(joined(served)), "hello")
-        with joined(served) as extra:
-            assert f"{TABS} tabs are open already" in received(extra, "error")["error"]
+        for _ in range(MAX_TABS):
+            receive(stack.enter_context(join(served)), "hello")
+        with join(served) as extra:
+            assert f"{MAX_TABS} tabs are already open" in receive(extra, "error")["error"]
             with pytest.raises(ConnectionClosed):
                 extra.recv(timeout=20)
     until(lambda: not served.app.state.tabs)
 
 
-def test_the_next_free_port_is_taken_unless_one_is_asked_for():
+def test_the_next_free_port_is_used_if_none_is_given():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
         with pytest.raises(QuantailError, match=rf"cannot listen on 127.0.0.1, port {port}: "):
@@ -203,14 +205,14 @@ def test_the_next_free_port_is_taken_unless_one_is_asked_for():
         (["nowhere"], "there is no run at nowhere"),
     ],
 )
-def test_a_mistake_on_the_command_line_gets_one_sentence(bandit, words, says, capsys):
+def test_a_command_line_error_is_one_sentence(bandit, words, says, capsys):
     assert command("watch", *[bandit if word == "RUN" else word for word in words], "--no-browser") == 2
     said = capsys.readouterr().err
     assert says in said
     assert "Traceback" not in said
 
 
-def test_without_the_packages_of_the_page_there_is_one_sentence(bandit, monkeypatch, capsys):
+def test_missing_packages_are_named(bandit, monkeypatch, capsys):
     monkeypatch.setitem(__import__("sys").modules, "uvicorn", None)
     assert command("watch", bandit) == 2
     assert "pip install 'quantail[web]'" in capsys.readouterr().err

@@ -1,115 +1,115 @@
 "use strict";
-// The page: controls ask, the server answers with all that is on the screen.
+// The page: controls send commands, and the server answers with everything that is shown.
 
-const by = id => document.getElementById(id);
-let socket, hello, now, panes = [], shown = [];
+const byId = id => document.getElementById(id);
+let socket, hello, now, panes = [], frameTimes = [];
 
-function ask(message) {
-  if (message.do && message.do !== "runs") tell("");
+function send(message) {
+  if (message.do && message.do !== "runs") showMessage("");
   if (socket && socket.readyState === WebSocket.OPEN) socket.send(JSON.stringify(message));
 }
 
-function tell(text) {
-  by("message").textContent = text;
-  by("message").hidden = !text;
+function showMessage(text) {
+  byId("message").textContent = text;
+  byId("message").hidden = !text;
 }
 
 function connect() {
   socket = new WebSocket(`ws://${location.host}/live`);
-  socket.onopen = () => tell("");
-  socket.onclose = () => { if (by("message").hidden) tell("The connection is lost. If the server has ended, start it again; then load this page again."); };
+  socket.onopen = () => showMessage("");
+  socket.onclose = () => { if (byId("message").hidden) showMessage("The connection is lost. If the server has stopped, start it again; then reload this page."); };
   socket.onmessage = event => {
     const message = JSON.parse(event.data);
-    if (message.error) { tell(message.error); return; }
-    if (message.hello) { greet(message.hello); return; }
+    if (message.error) { showMessage(message.error); return; }
+    if (message.hello) { initialise(message.hello); return; }
     now = message;
     requestAnimationFrame(() => {
       show(message);
-      ask({ seen: message.sent });
+      send({ seen: message.sent });
     });
   };
 }
 
-function greet(content) {
+function initialise(content) {
   hello = content;
   document.title = `${hello.env} · Quantail`;
-  by("env").textContent = hello.env;
-  by("speed").max = hello.speeds.length - 1;
+  byId("env").textContent = hello.env;
+  byId("speed").max = hello.speeds.length - 1;
 }
 
 function show(message) {
-  rated();
-  by("play").textContent = message.playing ? "pause" : "play";
-  by("speed").value = hello.speeds.indexOf(message.speed);
-  if (document.activeElement !== by("seed")) by("seed").value = message.seed;
-  by("quantiles").setAttribute("aria-pressed", !message.density);
-  by("density").setAttribute("aria-pressed", message.density);
-  by("compare").setAttribute("aria-pressed", message.panes.length === 2);
+  updateRate();
+  byId("play").textContent = message.playing ? "pause" : "play";
+  byId("speed").value = hello.speeds.indexOf(message.speed);
+  if (document.activeElement !== byId("seed")) byId("seed").value = message.seed;
+  byId("quantiles").setAttribute("aria-pressed", !message.density);
+  byId("density").setAttribute("aria-pressed", message.density);
+  byId("compare").setAttribute("aria-pressed", message.panes.length === 2);
   while (panes.length > message.panes.length) panes.pop().root.remove();
   if (panes.length < message.panes.length) {
     while (panes.length < message.panes.length) panes.push(new Pane(panes.length));
   }
-  by("panes").className = panes.length === 2 ? "two" : "";
+  byId("panes").className = panes.length === 2 ? "two" : "";
   message.panes.forEach((pane, index) => panes[index].show(pane, message.density));
 }
 
-// Pictures a second, over the last two seconds.
-function rated() {
+// Updates per second, over the last two seconds.
+function updateRate() {
   const time = performance.now();
-  shown.push(time);
-  while (shown[0] < time - 2000) shown.shift();
-  const rate = shown.length > 1 ? 1000 * (shown.length - 1) / (time - shown[0]) : 0;
+  frameTimes.push(time);
+  while (frameTimes[0] < time - 2000) frameTimes.shift();
+  const rate = frameTimes.length > 1 ? 1000 * (frameTimes.length - 1) / (time - frameTimes[0]) : 0;
   document.body.dataset.rate = rate.toFixed(1);
-  by("rate").textContent = now.playing ? `${now.speed}/s, now ${rate.toFixed(0)}` : `${now.speed}/s, paused`;
+  byId("rate").textContent = now.playing ? `${now.speed}/s, actual ${rate.toFixed(0)}` : `${now.speed}/s, paused`;
 }
 
 function option(value, text) {
-  const made = document.createElement("option");
-  made.value = value;
-  made.textContent = text;
-  return made;
+  const element = document.createElement("option");
+  element.value = value;
+  element.textContent = text;
+  return element;
 }
 
-// With the digits by which these numbers differ, two at least.
-function shortly(value, among) {
-  const apart = Math.max(...among) - Math.min(...among), size = apart || Math.abs(value) || 1;
+// Format a number with enough digits to distinguish it from the others, and at least two.
+function format(value, all) {
+  const range = Math.max(...all) - Math.min(...all), size = range || Math.abs(value) || 1;
   return value.toFixed(Math.min(8, Math.max(2, 1 - Math.floor(Math.log10(size)))));
 }
 
 class Pane {
   constructor(index) {
     this.index = index;
-    this.root = by("pane").content.firstElementChild.cloneNode(true);
-    by("panes").append(this.root);
+    this.root = byId("pane").content.firstElementChild.cloneNode(true);
+    byId("panes").append(this.root);
     const part = name => this.root.querySelector(name);
     this.part = part;
-    this.law = new LawPlot(part(".law .plot"), part(".law figcaption"));
+    this.distribution = new DistributionPlot(part(".distribution .plot"), part(".distribution figcaption"));
     this.strip = new StripPlot(part(".strip .plot"), part(".strip figcaption"));
     part(".run").append(...hello.runs.map((run, number) => option(number, run.name)));
     part(".run-choice").hidden = hello.runs.length < 2;
     part(".measure").append(...hello.measures.map(measure => option(measure.name, measure.name)));
     part(".controls").onsubmit = event => event.preventDefault();
-    part(".checkpoint").onfocus = () => ask({ do: "runs" });
-    part(".run").onchange = () => ask({ do: "agent", pane: index, run: Number(part(".run").value), checkpoint: null });
-    part(".checkpoint").onchange = () => ask({ do: "agent", pane: index, run: this.now.run, checkpoint: part(".checkpoint").value });
+    part(".checkpoint").onfocus = () => send({ do: "runs" });
+    part(".run").onchange = () => send({ do: "agent", pane: index, run: Number(part(".run").value), checkpoint: null });
+    part(".checkpoint").onchange = () => send({ do: "agent", pane: index, run: this.now.run, checkpoint: part(".checkpoint").value });
     part(".measure").onchange = () => {
-      const name = part(".measure").value, knob = this.knob(name);
-      ask({ do: "risk", pane: index, name, eta: knob ? knob.start : null });
+      const name = part(".measure").value, range = this.range(name);
+      send({ do: "risk", pane: index, name, eta: range ? range.start : null });
     };
-    part(".eta").oninput = () => this.turn(Number(part(".eta").value));
+    part(".eta").oninput = () => this.setRisk(Number(part(".eta").value));
   }
 
-  knob(name) { return hello.measures.find(measure => measure.name === name).knob; }
+  range(name) { return hello.measures.find(measure => measure.name === name).slider; }
 
-  turn(eta) { ask({ do: "risk", pane: this.index, name: this.now.measure, eta }); }
+  setRisk(eta) { send({ do: "risk", pane: this.index, name: this.now.measure, eta }); }
 
-  // From the keyboard: a twentieth of the way.
-  nudge(way) {
-    const measure = this.now.measure === "neutral" ? "cvar" : this.now.measure, knob = this.knob(measure);
-    const steps = Math.max(1, Math.round((knob.most - knob.least) / knob.step / 20));
-    const from = this.now.measure === "neutral" ? knob.most : this.now.eta;
-    const eta = Math.min(knob.most, Math.max(knob.least, from + way * steps * knob.step));
-    ask({ do: "risk", pane: this.index, name: measure, eta: Number(eta.toFixed(6)) });
+  // Keyboard control: move η by a twentieth of its range.
+  nudge(direction) {
+    const measure = this.now.measure === "neutral" ? "cvar" : this.now.measure, range = this.range(measure);
+    const steps = Math.max(1, Math.round((range.most - range.least) / range.step / 20));
+    const from = this.now.measure === "neutral" ? range.most : this.now.eta;
+    const eta = Math.min(range.most, Math.max(range.least, from + direction * steps * range.step));
+    send({ do: "risk", pane: this.index, name: measure, eta: Number(eta.toFixed(6)) });
   }
 
   show(pane, density) {
@@ -122,15 +122,15 @@ class Pane {
     part(".picture").hidden = !pane.picture;
     part(".no-picture").hidden = Boolean(pane.picture);
     const end = pane.over ? `, ${pane.over}` : "";
-    part(".game .where").textContent = `step ${pane.steps}, score ${pane.score}${end}`;
+    part(".game .status").textContent = `step ${pane.steps}, score ${pane.score}${end}`;
     part(".game .legend").textContent = hello.legend;
     this.showActions(pane);
-    this.law.show(pane, hello.taus, density);
+    this.distribution.show(pane, hello.taus, density);
     this.strip.show(pane.strip);
   }
 
   showControls(pane) {
-    const { part } = this, run = hello.runs[pane.run], knob = this.knob(pane.measure);
+    const { part } = this, run = hello.runs[pane.run], range = this.range(pane.measure);
     part(".run").value = pane.run;
     const listed = run.checkpoints.map(one => one.name).join();
     if (part(".checkpoint").dataset.listed !== listed) {
@@ -138,22 +138,22 @@ class Pane {
       part(".checkpoint").replaceChildren(...run.checkpoints.map(one => option(one.name, one.label)));
     }
     part(".checkpoint").value = pane.checkpoint;
-    if (part(".checkpoint").selectedIndex < 0) { // not kept any more
-      part(".checkpoint").prepend(option(pane.checkpoint, `${Number(pane.checkpoint).toLocaleString("en")} steps, no longer kept`));
+    if (part(".checkpoint").selectedIndex < 0) { // it no longer exists
+      part(".checkpoint").prepend(option(pane.checkpoint, `${Number(pane.checkpoint).toLocaleString("en")} steps, no longer on disk`));
       part(".checkpoint").value = pane.checkpoint;
     }
     part(".measure").value = pane.measure;
     part(".measure").title = hello.measures.find(measure => measure.name === pane.measure).summary;
     const slider = part(".eta");
-    slider.hidden = !knob;
-    if (knob) {
-      [slider.min, slider.max, slider.step] = [knob.least, knob.most, knob.step];
+    slider.hidden = !range;
+    if (range) {
+      [slider.min, slider.max, slider.step] = [range.least, range.most, range.step];
       if (!slider.matches(":active")) slider.value = pane.eta;
     }
-    part(".left").textContent = knob ? knob.left : "";
-    part(".right").textContent = knob ? knob.right : "";
+    part(".left").textContent = range ? range.left : "";
+    part(".right").textContent = range ? range.right : "";
     part(".eta-shown").textContent = run.mean_only && pane.risk !== "neutral"
-      ? `${pane.risk} (${run.agent} knows the mean alone)` : pane.risk;
+      ? `${pane.risk} (${run.agent} learns only the mean)` : pane.risk;
   }
 
   showActions(pane) {
@@ -161,63 +161,63 @@ class Pane {
     if (list.childElementCount !== pane.names.length + 1) {
       list.className = many ? "actions many" : "actions";
       const row = (cells, className) => {
-        const made = document.createElement("li");
-        made.className = className;
-        made.append(...cells.map(([name, text]) => Object.assign(document.createElement("span"), { className: name, textContent: text })));
-        return made;
+        const element = document.createElement("li");
+        element.className = className;
+        element.append(...cells.map(([name, text]) => Object.assign(document.createElement("span"), { className: name, textContent: text })));
+        return element;
       };
       list.replaceChildren(row([["", ""], ["", "action"], ["number", "○ mean"], ["number", "◆ value"]], "head"),
         ...pane.names.map((name, action) => {
-          const made = row([["swatch", ""], ["", name], ["number mean", ""], ["number beta", ""]], "");
-          made.style.setProperty("--colour", `var(--a${action % COLOURS})`);
-          return made;
+          const element = row([["swatch", ""], ["", name], ["number mean", ""], ["number beta", ""]], "");
+          element.style.setProperty("--colour", `var(--a${action % COLOURS})`);
+          return element;
         }));
     }
     pane.names.forEach((_, action) => {
       const row = list.children[action + 1];
       row.classList.toggle("chosen", action === pane.chosen);
       row.setAttribute("aria-current", action === pane.chosen);
-      row.querySelector(".mean").textContent = shortly(pane.means[action], pane.means);
-      row.querySelector(".beta").textContent = shortly(pane.values[action], pane.values);
+      row.querySelector(".mean").textContent = format(pane.means[action], pane.means);
+      row.querySelector(".beta").textContent = format(pane.values[action], pane.values);
     });
   }
 
-  remake() { this.law.made = this.strip.made = ""; }
+  invalidate() { this.distribution.built = this.strip.built = ""; }
 }
 
-by("play").onclick = () => ask({ do: "play", on: !now.playing });
-by("step").onclick = () => ask({ do: "step" });
-by("restart").onclick = by("seed").onchange = () => {
-  ask({ do: "restart", seed: by("seed").value === "" ? now.seed : Number(by("seed").value) });
+byId("play").onclick = () => send({ do: "play", on: !now.playing });
+byId("step").onclick = () => send({ do: "step" });
+byId("restart").onclick = byId("seed").onchange = () => {
+  send({ do: "restart", seed: byId("seed").value === "" ? now.seed : Number(byId("seed").value) });
 };
-by("speed").oninput = () => ask({ do: "speed", speed: hello.speeds[by("speed").value] });
-by("quantiles").onclick = () => ask({ do: "view", density: false });
-by("density").onclick = () => ask({ do: "view", density: true });
-by("compare").onclick = () => ask({ do: "compare", on: now.panes.length === 1 });
-by("help").onclick = () => {
-  by("keys").hidden = !by("keys").hidden;
-  by("help").setAttribute("aria-expanded", !by("keys").hidden);
+byId("speed").oninput = () => send({ do: "speed", speed: hello.speeds[byId("speed").value] });
+byId("quantiles").onclick = () => send({ do: "view", density: false });
+byId("density").onclick = () => send({ do: "view", density: true });
+byId("compare").onclick = () => send({ do: "compare", on: now.panes.length === 1 });
+byId("help").onclick = () => {
+  byId("keys").hidden = !byId("keys").hidden;
+  byId("help").setAttribute("aria-expanded", !byId("keys").hidden);
 };
 
-function faster(way) {
-  const index = Math.min(hello.speeds.length - 1, Math.max(0, hello.speeds.indexOf(now.speed) + way));
-  ask({ do: "speed", speed: hello.speeds[index] });
+function changeSpeed(change) {
+  const index = Math.min(hello.speeds.length - 1, Math.max(0, hello.speeds.indexOf(now.speed) + change));
+  send({ do: "speed", speed: hello.speeds[index] });
 }
 
 const KEYS = {
-  " ": () => by("play").click(),
-  ArrowRight: () => by("step").click(),
-  r: () => by("restart").click(),
-  n: () => ask({ do: "restart", seed: now.seed + 1 }),
-  "-": () => faster(-1),
-  "+": () => faster(1),
-  "=": () => faster(1),
-  d: () => ask({ do: "view", density: !now.density }),
-  c: () => by("compare").click(),
+  " ": () => byId("play").click(),
+  ArrowRight: () => byId("step").click(),
+  r: () => byId("restart").click(),
+  n: () => send({ do: "restart", seed: now.seed + 1 }),
+  "-": () => changeSpeed(-1),
+  "+": () => changeSpeed(1),
+  "=": () => changeSpeed(1),
+  d: () => send({ do: "view", density: !now.density }),
+  c: () => byId("compare").click(),
   "[": () => panes[0].nudge(-1),
   "]": () => panes[0].nudge(1),
-  "0": () => ask({ do: "risk", pane: 0, name: "neutral", eta: null }),
-  "?": () => by("help").click(),
+  "0": () => send({ do: "risk", pane: 0, name: "neutral", eta: null }),
+  "?": () => byId("help").click(),
 };
 
 addEventListener("keydown", event => {
@@ -229,7 +229,7 @@ addEventListener("keydown", event => {
 });
 
 function redraw() {
-  panes.forEach(pane => pane.remake());
+  panes.forEach(pane => pane.invalidate());
   if (now) now.panes.forEach((pane, index) => panes[index] && panes[index].show(pane, now.density));
 }
 addEventListener("resize", redraw);

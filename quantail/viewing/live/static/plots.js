@@ -1,7 +1,7 @@
 "use strict";
-// Plots: uPlot draws axes, grid and lines; marks of values are drawn onto it in hooks.
+// Plots: uPlot draws axes, grid and lines; hooks draw the marks of means and values.
 
-const COLOURS = 7, DASHES = [[], [8, 4], [2, 3]]; // so that 18 actions differ
+const COLOURS = 7, DASHES = [[], [8, 4], [2, 3]]; // enough combinations for 18 actions
 
 function shade(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -11,14 +11,14 @@ function colourOf(action) {
   return shade(`--a${action % COLOURS}`);
 }
 
-// A range that grows at once and shrinks slowly, so that axes do not jump.
+// A range that widens at once and narrows slowly, so that axes do not jump.
 class Range {
   constructor() { this.low = null; }
 
-  see(low, high) {
-    const room = 0.06 * Math.max(high - low, 1e-3);
-    low -= room;
-    high += room;
+  update(low, high) {
+    const margin = 0.06 * Math.max(high - low, 1e-3);
+    low -= margin;
+    high += margin;
     const time = performance.now();
     if (this.low === null) {
       [this.low, this.high] = [low, high];
@@ -48,7 +48,7 @@ function mark(context, kind, x, y, colour, strong) {
     context.moveTo(x, y - r); context.lineTo(x + r, y); context.lineTo(x, y + r); context.lineTo(x - r, y);
     context.closePath();
   }
-  context.setLineDash([]); // lines of many actions are dashed, their marks are not
+  context.setLineDash([]); // marks are never dashed, even if the line is
   context.lineWidth = 2 * devicePixelRatio;
   context.strokeStyle = colour;
   context.fillStyle = kind === "mean" ? shade("--ground") : colour;
@@ -56,53 +56,53 @@ function mark(context, kind, x, y, colour, strong) {
   context.stroke();
 }
 
-// The law of every action's return: its quantile function, or its density.
-class LawPlot {
-  constructor(place, caption) {
-    this.place = place;
+// The return distribution of every action: its quantile function, or its density.
+class DistributionPlot {
+  constructor(element, caption) {
+    this.element = element;
     this.caption = caption;
     this.range = new Range();
-    this.made = "";
+    this.built = "";
   }
 
   show(pane, taus, density) {
-    const kind = `${density} ${pane.names.length} ${this.place.clientWidth}`;
-    if (kind !== this.made) this.make(pane, density, kind);
+    const kind = `${density} ${pane.names.length} ${this.element.clientWidth}`;
+    if (kind !== this.built) this.build(pane, density, kind);
     this.pane = pane;
     pane.names.forEach((_, action) => {
       const best = action === pane.chosen;
       this.plot.series[action + 1].width = best ? 3.5 : 1.4;
       this.plot.series[action + 1].alpha = best ? 1 : 0.75;
     });
-    const all = density ? pane.grid : pane.law.flat();
-    [this.low, this.high] = this.range.see(Math.min(...all), Math.max(...all));
-    this.plot.setData(density ? [pane.grid, ...pane.density] : [taus, ...pane.law]);
+    const all = density ? pane.grid : pane.distribution.flat();
+    [this.low, this.high] = this.range.update(Math.min(...all), Math.max(...all));
+    this.plot.setData(density ? [pane.grid, ...pane.density] : [taus, ...pane.distribution]);
   }
 
-  make(pane, density, kind) {
-    this.made = kind;
+  build(pane, density, kind) {
+    this.built = kind;
     if (this.plot) this.plot.destroy();
     this.range = new Range();
     this.caption.innerHTML = density
       ? "<b>density of each action's return</b>: ○ mean, ◆ value under the risk measure"
-      : "<b>return of each action, from bad luck to good</b>: ○ mean, ◆ value under the risk measure; shade: how much each τ counts";
+      : "<b>quantile function of each action's return</b>: ○ mean, ◆ value under the risk measure; shaded: weight of each τ";
     const scales = density
       ? { x: { time: false, range: () => [this.low, this.high] }, y: { range: (u, low, high) => [-0.16 * high, high * 1.08 || 1] } }
       : { x: { time: false, range: () => [0, 1.13] }, y: { range: () => [this.low, this.high] } };
     const axes = density
       ? [axis("discounted return"), axis("density", { size: 30, values: (u, ticks) => ticks.map(() => ""), ticks: { show: false } })]
-      : [axis("τ: from bad luck to good luck", { values: (u, ticks) => ticks.map(t => t > 1.001 ? "" : t.toFixed(1)) }),
+      : [axis("quantile fraction τ", { values: (u, ticks) => ticks.map(t => t > 1.001 ? "" : t.toFixed(1)) }),
          axis("discounted return", { size: 48 })];
-    const wide = this.place.closest(".pane").clientWidth >= 860;
-    const height = Math.max(210, Math.min((wide ? 0.54 : 0.3) * innerHeight, 0.6 * this.place.clientWidth));
+    const wide = this.element.closest(".pane").clientWidth >= 860;
+    const height = Math.max(210, Math.min((wide ? 0.54 : 0.3) * innerHeight, 0.6 * this.element.clientWidth));
     this.plot = new uPlot({
-      width: this.place.clientWidth, height, scales, axes, legend: { show: false }, cursor: { show: false },
+      width: this.element.clientWidth, height, scales, axes, legend: { show: false }, cursor: { show: false },
       series: [{}, ...pane.names.map((name, action) => ({ label: name, stroke: colourOf(action), dash: DASHES[Math.floor(action / COLOURS)], points: { show: false } }))],
       hooks: { drawClear: [u => density || this.drawWeights(u)], draw: [u => this.drawMarks(u, density)] },
-    }, [[0, 1], ...pane.names.map(() => [0, 0])], this.place);
+    }, [[0, 1], ...pane.names.map(() => [0, 0])], this.element);
   }
 
-  // How much each level counts under the measure, along the bottom.
+  // The weight of each quantile fraction under the risk measure, along the bottom.
   drawWeights(u) {
     const weights = this.pane && this.pane.weights;
     if (!weights) return;
@@ -143,39 +143,39 @@ class LawPlot {
   }
 }
 
-// The episode so far: rewards, what was predicted, and what then came.
+// The episode so far: rewards, predicted returns, and actual returns once they are known.
 class StripPlot {
-  constructor(place, caption) {
-    this.place = place;
-    this.made = "";
+  constructor(element, caption) {
+    this.element = element;
+    this.built = "";
     this.range = new Range();
     caption.innerHTML = "<b>this episode</b>: <b class='predicted'>— predicted return</b>, " +
-      "<b class='came'>╌ return that then came</b> (known later), <b class='reward'>▮ reward</b>";
+      "<b class='actual'>╌ actual return</b> (known later), <b class='reward'>▮ reward</b>";
   }
 
   show(strip) {
-    const kind = `${this.place.clientWidth}`;
-    if (kind !== this.made) this.make(kind);
+    const kind = `${this.element.clientWidth}`;
+    if (kind !== this.built) this.build(kind);
     const steps = strip.predicted.map((_, i) => strip.begin + i);
-    const all = [...strip.predicted, ...strip.rewards, ...strip.came.filter(v => v !== null), 0];
-    [this.low, this.high] = this.range.see(Math.min(...all), Math.max(...all));
+    const all = [...strip.predicted, ...strip.rewards, ...strip.actual.filter(v => v !== null), 0];
+    [this.low, this.high] = this.range.update(Math.min(...all), Math.max(...all));
     this.end = Math.max(20, strip.begin + strip.predicted.length);
     this.begin = strip.begin;
     const rewards = strip.rewards.map(reward => reward === 0 ? null : reward);
-    this.plot.setData([steps, rewards, strip.predicted, strip.came]);
+    this.plot.setData([steps, rewards, strip.predicted, strip.actual]);
   }
 
-  make(kind) {
-    this.made = kind;
+  build(kind) {
+    this.built = kind;
     if (this.plot) this.plot.destroy();
-    const ink = shade("--ink"), quiet = shade("--quiet"), came = shade("--came");
+    const ink = shade("--ink"), quiet = shade("--quiet"), actual = shade("--actual");
     this.plot = new uPlot({
-      width: this.place.clientWidth, height: 140, legend: { show: false }, cursor: { show: false },
+      width: this.element.clientWidth, height: 140, legend: { show: false }, cursor: { show: false },
       scales: { x: { time: false, range: () => [this.begin ?? 0, this.end ?? 20] }, y: { range: () => [this.low ?? 0, this.high ?? 1] } },
       axes: [axis("step of the episode"), axis("return", { size: 48 })],
       series: [{}, { stroke: quiet, fill: quiet, paths: uPlot.paths.bars({ size: [0.6, 6], align: 1 }), points: { show: false } },
         { stroke: ink, width: 1.5, points: { show: false } },
-        { stroke: came, width: 2, dash: [5, 4], points: { show: false } }],
-    }, [[0], [null], [null], [null]], this.place);
+        { stroke: actual, width: 2, dash: [5, 4], points: { show: false } }],
+    }, [[0], [null], [null], [null]], this.element);
   }
 }

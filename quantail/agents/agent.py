@@ -1,0 +1,173 @@
+"""The trained agent that a user holds: it acts, and it tells what it expects."""
+
+from collections.abc import Iterator, Sequence
+from contextlib import contextmanager
+from typing import Any
+
+import numpy as np
+import torch
+from numpy.typing import NDArray
+from torch import Tensor
+
+from quantail.agents.returns import Returns, numbers
+from quantail.envs import EnvSource
+from quantail.envs.adapt import encode
+from quantail.errors import QuantailError
+from quantail.networks import QuantileNetwork
+from quantail.risk import RiskMeasure, TauMap, midpoints, parse_risk
+from quantail.settings import Settings
+from quantail.spaces import ActionSpec, ObservationSpec
+
+Array = NDArray[Any]
+Risk = str | RiskMeasure | TauMap
+
+
+class Agent:
+    """A network with what is needed to use it.
+
+    Answers are a function of the observation alone: there is no noise, and levels that training draws
+    are the midpoints (k + ½)/K, through the distortion. An observation is what the environment gives,
+    or [stack, *observation] where the agent was trained on a stack (`quantail.make` gives those); a
+    batch has one axis more.
+    """
+
+    def __init__(
+        self,
+        network: QuantileNetwork,
+        settings: Settings,
+        observation: ObservationSpec,
+        actions: ActionSpec,
+        env: EnvSource,
+        risk: RiskMeasure,
+        checkpoint: int = 0,
+    ) -> None:
+        self.network = network
+        self.settings = settings
+        self.observation = observation
+        self.actions = actions
+        self.env = env
+        self.risk = risk
+        self.checkpoint = checkpoint  # steps of training that the weights have seen, where loaded
+
+    def act(
+        self, observation: Any, risk: Risk | Sequence[Risk] | None = None
+    ) -> int | NDArray[np.int64]:
+        """The greedy action under a risk measure: a number, or one for each entry of a batch.
+
+        `risk` defaults to the agent's own; a list of them gives each entry of a batch its own.
+        """
+        batch, single = self._encode(observation)
+        actions = self.greedy(batch, self._measures(risk, len(batch))) + self.actions.start
+        return int(actions[0]) if single else actions
+
+    def quantiles(self, observation: Any, taus: Any) -> Array:
+        """Z_τ(x, a): [taus, actions], or [batch, taus, actions] for a batch."""
+        sentence = "taus takes one or more levels between 0 and 1"
+        levels = np.atleast_1d(numbers(taus, sentence)).astype(np.float32)
+        if not ((levels >= 0) & (levels <= 1)).all():
+            raise QuantailError(f"{sentence}, not {taus!r}.")
+        batch, single = self._encode(observation)
+        with self._network() as (network, device):
+            taus = torch.from_numpy(levels).expand(len(batch), -1).to(device)
+            returns = network(batch.to(device), taus).cpu().numpy()
+        answer: Array = returns[0] if single else returns
+        return answer
+
+    def raw_atoms(self, observation: Any) -> Array | None:
+        """The quantiles of a head with fixed or learned levels, before they are put in rising order.
+
+        [levels, actions], or [batch, levels, actions] for a batch. None for other heads: the implicit
+        one has no levels of its own, and the others no order that could be wrong.
+        """
+        if self.settings.head not in ("quantiles", "fractions"):
+            return None
+        batch, single = self._encode(observation)
+        with self._network() as (network, device):
+            features = network.features(batch.to(device))
+            atoms = (
+                network.distribution(features, midpoints(1).expand(len(batch), -1)).atoms.cpu().numpy()
+            )
+        answer: Array = atoms[0] if single else atoms
+        return answer
+
+    def values(self, observation: Any, risk: Risk | None = None) -> Array:
+        """Q_β(x, a): [actions], or [batch, actions] for a batch."""
+        batch, single = self._encode(observation)
+        values = self._values(batch, self._measures(risk, len(batch)))
+        answer: Array = values[0] if single else values
+        return answer
+
+    def returns(self, observation: Any) -> Returns:
+        """The distribution of the return of every action, at an observation or at each of a batch."""
+        return Returns(self, *self._encode(observation))
+
+    def predict(
+        self,
+        observation: Any,
+        state: Any = None,
+        episode_start: Any = None,
+        deterministic: bool = True,
+    ) -> tuple[Any, None]:
+        """(action, None), as Stable-Baselines3 has it; not deterministic is ε-greedy as evaluated."""
+        action = self.act(observation)
+        if not deterministic:
+            random = np.random.random(np.shape(action)) < self.settings.evaluation_epsilon
+            drawn = np.random.randint(self.actions.count, size=np.shape(action))
+            action = np.where(random, drawn + self.actions.start, action)
+        return (action if np.ndim(action) else np.int64(action)), None
+
+    def greedy(self, batch: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> NDArray[np.int64]:
+        """Greedy actions counted from 0, for encoded observations."""
+        best: NDArray[np.int64] = self._values(batch, risk).argmax(axis=1)
+        return best
+
+    def _values(self, batch: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> Array:
+        """Q_β on the midpoints for encoded observations: [batch, actions]."""
+        fixed = midpoints(self.settings.policy_samples)
+        with self._network() as (network, device):
+            features = network.features(batch.to(device))
+            if isinstance(risk, RiskMeasure):
+                answer: Array = (
+                    network.values(features, risk, fixed.expand(len(batch), -1)).cpu().numpy()
+                )
+                return answer
+            answer = np.zeros((len(batch), self.actions.count), np.float32)
+            for measure in dict.fromkeys(risk):
+                rows = [row for row, one in enumerate(risk) if one == measure]
+                values = network.values(features[rows], measure, fixed.expand(len(rows), -1))
+                answer[rows] = values.cpu().numpy()
+            return answer
+
+    @contextmanager
+    def _network(self) -> Iterator[tuple[QuantileNetwork, torch.device]]:
+        """The network without noise and without gradients, and where it lives."""
+        self.network.drop_noise()
+        with torch.inference_mode():
+            yield self.network, next(self.network.parameters()).device
+
+    def _measures(
+        self, risk: Risk | Sequence[Risk] | None, batch: int
+    ) -> RiskMeasure | Sequence[RiskMeasure]:
+        """The measure of all entries of a batch, or one for each."""
+        if risk is None or isinstance(risk, str | RiskMeasure) or callable(risk):
+            return self.risk if risk is None else parse_risk(risk)
+        if not isinstance(risk, Sequence):
+            raise QuantailError(f"risk takes a text such as 'cvar:0.25' or a map of τ, not {risk!r}.")
+        if len(risk) != batch:
+            raise QuantailError(f"risk takes one measure, or one for each of {batch} observations.")
+        return [parse_risk(one) for one in risk]
+
+    def _encode(self, observation: Any) -> tuple[Tensor, bool]:
+        """The observation as a batch, and whether it was a single one."""
+        spec = self.observation
+        shape = spec.input_shape
+        array = encode(spec, observation)
+        if array.shape == shape:
+            return torch.from_numpy(array[None]), True
+        if array.ndim == len(shape) + 1 and array.shape[1:] == shape:
+            return torch.from_numpy(array), False
+        advice = " (quantail.make gives stacked observations)" if spec.stack > 1 else ""
+        raise QuantailError(
+            f"the agent takes observations of shape {shape}, one or a batch of them, "
+            f"not {array.shape}{advice}."
+        )

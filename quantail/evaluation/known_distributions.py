@@ -1,0 +1,50 @@
+"""Compare learned return distributions with the exact ones of a tabular world."""
+
+from dataclasses import dataclass
+
+import numpy as np
+
+from quantail.agents.agent import Agent
+from quantail.envs.worlds.exact import ExactDistribution, Solution, one_deviation, solve
+from quantail.envs.worlds.tabular import State, World
+from quantail.risk import CVaR, RiskMeasure, midpoints
+
+TAUS = midpoints(400).numpy()
+TAIL = CVaR(0.1)
+
+
+@dataclass(frozen=True)
+class Nearness:
+    """The errors of one action in one state: 1-Wasserstein distance and error of the tail value."""
+
+    state: State
+    action: int
+    distance: float
+    tail_error: float  # learned minus exact
+    near: bool  # whether the best policy, or one deviation from it, gets here
+
+
+def learned_distribution(agent: Agent, world: World, state: State, action: int) -> ExactDistribution:
+    """Return the predicted return distribution as 400 equally likely returns."""
+    return ExactDistribution.of(
+        agent.returns(world.number(state)).quantile(TAUS)[:, action].astype(np.float64)
+    )
+
+
+def nearness(
+    agent: Agent, world: World, tail: RiskMeasure = TAIL, exact: Solution | None = None
+) -> list[Nearness]:
+    """Compare every state and action with the exact distributions of the best policy.
+
+    The best policy is the one for the agent's own risk measure, unless `exact` is given.
+    """
+    solution = exact or solve(world, agent.risk)
+    close = one_deviation(world, solution.policy)
+    rows = []
+    for (state, action), distribution in solution.distributions.items():
+        value = float(agent.values(world.number(state), tail)[action])
+        distance = learned_distribution(agent, world, state, action).distance(distribution)
+        rows.append(
+            Nearness(state, action, distance, value - distribution.value(tail), (state, action) in close)
+        )
+    return rows

@@ -1,0 +1,55 @@
+"""The sliders of the page: each risk measure, and the range of its parameter η."""
+
+from dataclasses import dataclass
+
+from quantail.errors import QuantailError
+from quantail.risk import MEASURES, Neutral, RiskMeasure, parse_risk
+
+
+@dataclass(frozen=True)
+class Slider:
+    """A slider for η: its range, its step, its initial value, and the labels of its ends."""
+
+    least: float
+    most: float
+    step: float
+    start: float
+    left: str
+    right: str
+
+
+SLIDERS = {
+    "cvar": Slider(0.01, 1.0, 0.01, 0.1, "risk-averse", "neutral"),
+    "wang": Slider(-3.0, 3.0, 0.05, -0.75, "risk-averse", "risk-seeking"),
+    "pow": Slider(-5.0, 5.0, 0.1, -2.0, "risk-averse", "risk-seeking"),
+    "cpw": Slider(0.3, 1.5, 0.01, 0.71, "less weight on the tails", "more"),
+    "norm": Slider(1, 30, 1, 3, "neutral", "tails ignored"),
+}
+
+
+OWN = "the run's own"  # name of a custom measure of the run
+
+
+def measures(own: RiskMeasure) -> list[dict[str, object]]:
+    """Return every measure as the page shows it, and the run's own if it is a custom one."""
+    known: list[dict[str, object]] = [
+        {
+            "name": name,
+            "summary": measure.summary,
+            "slider": vars(SLIDERS[name]) if name in SLIDERS else None,
+        }
+        for name, measure in MEASURES.items()
+    ]
+    others: list[dict[str, object]] = (
+        [] if own.name in MEASURES else [{"name": OWN, "summary": str(own), "slider": None}]
+    )
+    return [*known, *others]
+
+
+def make_measure(name: object, eta: object) -> RiskMeasure:
+    """Return the measure that the page asks for."""
+    if name == "neutral":
+        return Neutral()
+    if not isinstance(name, str) or name not in SLIDERS or not isinstance(eta, int | float):
+        raise QuantailError(f"risk takes neutral, or one of {', '.join(SLIDERS)} with a number.")
+    return parse_risk(f"{name}:{eta}")
