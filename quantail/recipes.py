@@ -10,6 +10,7 @@ from pathlib import Path
 from typing import Any
 
 from quantail.errors import QuantailError, did_you_mean
+from quantail.networks import head_config
 from quantail.settings import (
     ABOUT,
     APEX,
@@ -309,6 +310,7 @@ def compose(preset: str, changes: Changes, base: str = "") -> Settings:
     """
     merged = {k: v for _, values in _layers(preset, changes, base) for k, v in values.items()}
     settings = Settings().with_changes(merged)
+    head_config(settings)  # refuses what contradicts itself
     for name in changes:
         if not settings.is_active(name):
             part = ABOUT[name].only[0]

@@ -157,19 +157,6 @@ class Settings:
                 f"steps for each of {self.total_envs} environments: "
                 f"stack and n_step need at least {self.stack + self.n_step + 1}."
             )
-        if self.head == "categorical" and self.value_min >= self.value_max:
-            raise QuantailError(
-                f"value_min {self.value_min:g} is not below value_max {self.value_max:g}: "
-                "the atoms of the distribution lie between them."
-            )
-        if self.head == "expected" and self.kappa == 0:
-            raise QuantailError(
-                "kappa 0 would learn the median: with head expected it must be more than 0."
-            )
-        if self.head == "fractions" and self.quantiles < 2:
-            raise QuantailError(
-                "quantiles 1 leaves no fraction to learn: head fractions takes at least 2."
-            )
         if self.munchausen and (self.double or self.n_step > 1):
             raise QuantailError(
                 f"munchausen takes double no and n_step 1, not double {'yes' if self.double else 'no'} "

@@ -1,16 +1,44 @@
-"""How levels τ are drawn: those of a state are uniform on [0, 1] together, whatever the scheme."""
+"""How quantile fractions τ are sampled: those of a state are uniform on [0, 1] together."""
+
+from typing import Protocol
 
 import numpy as np
 import torch
 from torch import Tensor
 
 
-def sample_taus(generator: np.random.Generator, batch: int, count: int, scheme: str) -> Tensor:
-    """Levels [batch, count].
+class TauSampler(Protocol):
+    """The only randomness that a head sees: quantile fractions in (0, 1), [batch, count]."""
 
-    `independent` is the paper's. `stratified` draws one from each interval of length 1/count,
-    `antithetic` draws pairs τ and 1 − τ, `shared` gives every state of the batch the same ones. For
-    given targets the loss has the same expectation under each; its gradient varies less or more.
+    def __call__(self, batch: int, count: int) -> Tensor: ...
+
+
+class RandomTaus:
+    """Sample τ from a generator by one of the schemes of `sample_taus`; used in training."""
+
+    def __init__(self, generator: np.random.Generator, scheme: str = "independent") -> None:
+        self.generator, self.scheme = generator, scheme
+
+    def __call__(self, batch: int, count: int) -> Tensor:
+        return sample_taus(self.generator, batch, count, self.scheme)
+
+
+def midpoint_taus(batch: int, count: int) -> Tensor:
+    """Return the midpoints (k + ½)/count for every state: the sampler of evaluation and export."""
+    return midpoints(count).expand(batch, count)
+
+
+def midpoints(count: int, dtype: torch.dtype = torch.float32) -> Tensor:
+    """Return (k + ½)/count for k = 0 … count − 1."""
+    return ((torch.arange(count, dtype=torch.float64) + 0.5) / count).to(dtype)
+
+
+def sample_taus(generator: np.random.Generator, batch: int, count: int, scheme: str) -> Tensor:
+    """Sample quantile fractions, [batch, count].
+
+    `independent` is the paper's. `stratified` samples one from each interval of length 1/count,
+    `antithetic` samples pairs τ and 1 − τ, `shared` gives every state of the batch the same ones. For
+    given targets the loss has the same expectation under each; the variance of its gradient differs.
     """
     if scheme == "stratified":
         begins = np.arange(count, dtype=np.float32) / count

@@ -31,7 +31,9 @@ class Exact:
     def act(self, observation, risk):
         measure = quantail.risk.parse_risk(risk)
         return int(
-            np.argmax([distribution.value(measure) for distribution in self._distribution(observation)])
+            np.argmax(
+                [float(measure.value(distribution)) for distribution in self._distribution(observation)]
+            )
         )
 
     def returns(self, observation):

@@ -6,6 +6,8 @@ from pathlib import Path
 import pytest
 
 import quantail
+from quantail.networks.heads import HEADS
+from quantail.risk import MEASURES
 
 PACKAGE = Path(quantail.__file__).parent
 EVERYTHING = (
@@ -24,7 +26,9 @@ EVERYTHING = (
 MUST_NOT_IMPORT = {
     "registry.py": EVERYTHING,
     "startup.py": (*EVERYTHING, "errors", "registry"),
-    "risk.py": ("envs", "files", "cli", "training", "networks", "learning", "replay"),
+    "distributions.py": EVERYTHING,
+    "taus.py": EVERYTHING,
+    "risk": ("envs", "files", "cli", "training", "networks", "learning", "replay", "agents", "settings"),
     "networks": ("envs", "files", "cli", "training", "replay", "agents", "learning"),
     "learning": ("envs", "files", "cli", "training", "replay", "agents"),
     "replay": ("envs", "cli", "training", "networks", "agents"),
@@ -70,3 +74,45 @@ def test_only_the_registry_imports_a_module_by_a_name_from_outside():
             text = path.read_text(encoding="utf-8")
             assert "importlib.import_module" not in text, path
             assert "__import__" not in text, path
+
+
+# Classes of parts, and where they may be told apart: in their own packages.
+PARTS = {
+    "networks/heads": {one.__name__ for one in HEADS.values()} | {"ReturnHead"},
+    "networks/torsos.py": {"NatureCNN", "MinAtarCNN", "MLP", "Torso"},
+    "risk": {one.__name__ for one in MEASURES.values()} | {"Distortion", "Custom"},
+    "learning/targets.py": {"BellmanTarget", "MunchausenTarget"},
+}
+NAMED = {"head", "torso"}  # settings that name a part
+
+
+def kind_checks(tree):
+    """The names in the second argument of isinstance, and settings that are compared with a text."""
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
+            yield from (one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name))
+        if isinstance(node, ast.Compare):
+            sides = [node.left, *node.comparators]
+            texts = [one for one in sides if isinstance(one, ast.Constant | ast.Tuple)]
+            if texts:
+                yield from (one.attr for one in sides if isinstance(one, ast.Attribute))
+
+
+def test_no_code_outside_a_part_asks_which_part_it_is():
+    for path in PACKAGE.rglob("*.py"):
+        inside = path.relative_to(PACKAGE).as_posix()
+        foreign = {
+            name for home, names in PARTS.items() if not inside.startswith(home) for name in names
+        }
+        checked = set(kind_checks(ast.parse(path.read_text(encoding="utf-8"))))
+        assert not checked & (foreign | NAMED), f"{inside} checks {checked & (foreign | NAMED)}"
+
+
+def test_a_check_of_a_kind_is_noticed():
+    for code, name in (
+        ("isinstance(x, Neutral)", "Neutral"),
+        ("isinstance(x, int | ImplicitQuantiles)", "ImplicitQuantiles"),
+        ('s.head == "expected"', "head"),
+        ('s.head not in ("quantiles", "fractions")', "head"),
+    ):
+        assert name in set(kind_checks(ast.parse(code))), code

@@ -8,7 +8,8 @@ from hypothesis import strategies as st
 from scipy import stats
 
 from quantail.errors import QuantailError
-from quantail.risk import CPW, MEASURES, Custom, CVaR, Neutral, Norm, Pow, Wang, midpoints, parse_risk
+from quantail.risk import CPW, MEASURES, Custom, CVaR, Neutral, Norm, Pow, Wang, parse_risk
+from quantail.taus import midpoints
 
 EXAMPLES = [Neutral(), CPW(0.71), CPW(5.0), Wang(-0.75), Wang(1.5), Pow(-2), Pow(3), CVaR(0.1), Norm(3)]
 
@@ -162,7 +163,7 @@ def test_text_form_reads_back_as_the_same_measure(measure):
         ("wang:inf", "from -100 to 100"),
         ("pow:nan", "from -1000 to 1000"),
         ("cvar", "from 1e-6 to 1"),
-        ("neutral:3", "unknown risk"),
+        ("neutral:3", "takes no number"),
         ("cvarr:0.1", "Did you mean 'cvar'"),
         ("nowhere.risks:beta", "cannot be imported"),
         (":beta", "cannot be imported"),
@@ -194,7 +195,7 @@ def test_a_callable_that_is_no_distortion_is_refused(wrong):
         parse_risk(wrong)
 
 
-@given(st.floats(0, 1), st.sampled_from(sorted(set(MEASURES) - {"neutral"})))
+@given(st.floats(0, 1), st.sampled_from(["cpw", "wang", "pow", "cvar", "norm"]))
 def test_numbers_arrays_and_tensors_get_the_same_answer(tau, name):
     measure = MEASURES[name](1)
     answer = measure(tau)

@@ -9,9 +9,9 @@ import torch
 from numpy.typing import NDArray
 
 from quantail.envs.adapt import Adapter, newest_frame
-from quantail.networks import QuantileNetwork
+from quantail.networks import ReturnNetwork
 from quantail.risk import RiskMeasure
-from quantail.taus import sample_taus
+from quantail.taus import RandomTaus
 
 Array = NDArray[Any]
 
@@ -47,9 +47,8 @@ class Actor:
     def __init__(
         self,
         envs: Sequence[Adapter],
-        network: QuantileNetwork,
+        network: ReturnNetwork,
         risk: RiskMeasure,
-        samples: int,
         device: torch.device,
         seeds: np.random.Generator,
         exploration: np.random.Generator,
@@ -60,9 +59,9 @@ class Actor:
         self.envs = list(envs)
         self.network = network
         self.risk = risk
-        self.samples, self.scheme = samples, scheme
         self.device = device
-        self.seeds, self.exploration, self.taus, self.noise = seeds, exploration, taus, noise
+        self.seeds, self.exploration, self.noise = seeds, exploration, noise
+        self.taus = RandomTaus(taus, scheme)
         self.spec = self.envs[0].spec_of_observation
         self.actions = self.envs[0].actions
         kind = torch.from_numpy(np.zeros(0, self.spec.dtype)).dtype
@@ -81,9 +80,8 @@ class Actor:
         actions: NDArray[np.int64] = self.exploration.integers(self.actions.count, size=count)
         if not explore.all():
             self.network.draw_noise(self.noise)
-            taus = sample_taus(self.taus, count, self.samples, self.scheme)
             features = self.network.features(self.observations.to(self.device))
-            values = self.network.values(features, self.risk, taus)  # [envs, actions]
+            values = self.network.head.value(features, self.risk, self.taus)  # [envs, actions]
             best = values.argmax(dim=1).cpu().numpy()
             actions = np.where(explore, actions, best)
         return actions

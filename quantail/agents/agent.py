@@ -9,12 +9,12 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quantail.agents.returns import Returns, numbers
+from quantail.agents.returns import Returns, fractions, head_values
 from quantail.envs import EnvSource
 from quantail.envs.adapt import encode
 from quantail.errors import QuantailError
-from quantail.networks import QuantileNetwork
-from quantail.risk import RiskMeasure, TauMap, midpoints, parse_risk
+from quantail.networks import ReturnNetwork
+from quantail.risk import RiskMeasure, TauMap, parse_risk
 from quantail.settings import Settings
 from quantail.spaces import ActionSpec, ObservationSpec
 
@@ -33,7 +33,7 @@ class Agent:
 
     def __init__(
         self,
-        network: QuantileNetwork,
+        network: ReturnNetwork,
         settings: Settings,
         observation: ObservationSpec,
         actions: ActionSpec,
@@ -61,34 +61,24 @@ class Agent:
         return int(actions[0]) if single else actions
 
     def quantiles(self, observation: Any, taus: Any) -> Array:
-        """Z_τ(x, a): [taus, actions], or [batch, taus, actions] for a batch."""
-        sentence = "taus takes one or more levels between 0 and 1"
-        levels = np.atleast_1d(numbers(taus, sentence)).astype(np.float32)
-        if not ((levels >= 0) & (levels <= 1)).all():
-            raise QuantailError(f"{sentence}, not {taus!r}.")
-        batch, single = self._encode(observation)
-        with self._network() as (network, device):
-            taus = torch.from_numpy(levels).expand(len(batch), -1).to(device)
-            returns = network(batch.to(device), taus).cpu().numpy()
-        answer: Array = returns[0] if single else returns
-        return answer
+        """Return Z_τ(x, a): [taus, actions], or [batch, taus, actions] for a batch."""
+        return self.returns(observation).quantile(np.atleast_1d(fractions(taus)))
 
-    def raw_atoms(self, observation: Any) -> Array | None:
-        """The quantiles of a head with fixed or learned levels, before they are put in rising order.
+    def unsorted_quantiles(self, observation: Any, taus: Any) -> Array | None:
+        """Return quantiles in the order of their τ, before sorting, to see whether they cross.
 
-        [levels, actions], or [batch, levels, actions] for a batch. None for other heads: the implicit
-        one has no levels of its own, and the others no order that could be wrong.
+        [taus, actions], or [batch, taus, actions] for a batch; None for a head whose quantiles cannot
+        cross. Heads with fractions of their own answer at those.
         """
-        if self.settings.head not in ("quantiles", "fractions"):
-            return None
         batch, single = self._encode(observation)
+        asked = torch.from_numpy(np.atleast_1d(fractions(taus)).astype(np.float32))
         with self._network() as (network, device):
             features = network.features(batch.to(device))
-            atoms = (
-                network.distribution(features, midpoints(1).expand(len(batch), -1)).atoms.cpu().numpy()
-            )
-        answer: Array = atoms[0] if single else atoms
-        return answer
+            found = network.head.unsorted_quantiles(features, asked.expand(len(batch), -1).to(device))
+            if found is None:
+                return None
+            answer: Array = found.cpu().numpy()
+        return answer[0] if single else answer
 
     def values(self, observation: Any, risk: Risk | None = None) -> Array:
         """Q_β(x, a): [actions], or [batch, actions] for a batch."""
@@ -98,8 +88,14 @@ class Agent:
         return answer
 
     def returns(self, observation: Any) -> Returns:
-        """The distribution of the return of every action, at an observation or at each of a batch."""
-        return Returns(self, *self._encode(observation))
+        """Return the return distribution of every action, at an observation or at each of a batch.
+
+        The torso is evaluated once, here, whatever the answer is asked for.
+        """
+        batch, single = self._encode(observation)
+        with self._network() as (network, device):
+            features = network.features(batch.to(device))
+        return Returns(network.head, features, self.risk, single)
 
     def predict(
         self,
@@ -122,24 +118,12 @@ class Agent:
         return best
 
     def _values(self, batch: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> Array:
-        """Q_β on the midpoints for encoded observations: [batch, actions]."""
-        fixed = midpoints(self.settings.policy_samples)
+        """Return Q_β at the midpoints for encoded observations, [batch, actions]."""
         with self._network() as (network, device):
-            features = network.features(batch.to(device))
-            if isinstance(risk, RiskMeasure):
-                answer: Array = (
-                    network.values(features, risk, fixed.expand(len(batch), -1)).cpu().numpy()
-                )
-                return answer
-            answer = np.zeros((len(batch), self.actions.count), np.float32)
-            for measure in dict.fromkeys(risk):
-                rows = [row for row, one in enumerate(risk) if one == measure]
-                values = network.values(features[rows], measure, fixed.expand(len(rows), -1))
-                answer[rows] = values.cpu().numpy()
-            return answer
+            return head_values(network.head, network.features(batch.to(device)), risk)
 
     @contextmanager
-    def _network(self) -> Iterator[tuple[QuantileNetwork, torch.device]]:
+    def _network(self) -> Iterator[tuple[ReturnNetwork, torch.device]]:
         """The network without noise and without gradients, and where it lives."""
         self.network.drop_noise()
         with torch.inference_mode():

@@ -1,83 +1,118 @@
-"""The distribution of the return, as a user asks for it: quantiles, probabilities, samples, values."""
+"""The return distribution as a user asks for it: quantiles, probabilities, samples, values."""
 
-from typing import TYPE_CHECKING, Any
+from collections.abc import Sequence
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quantail.distributions import ReturnDistribution
 from quantail.errors import QuantailError
-from quantail.risk import midpoints
-
-if TYPE_CHECKING:
-    from quantail.agents.agent import Agent, Risk
+from quantail.networks import ReturnHead
+from quantail.risk import RiskMeasure, TauMap, parse_risk
+from quantail.taus import midpoint_taus, midpoints
 
 Array = NDArray[Any]
 ATOMS = 512  # equally likely returns that stand for a distribution
 
 
 class Returns:
-    """What the agent expects of every action: the distribution of its discounted return.
+    """The distribution of the discounted return of every action.
 
     Answers end with an axis of actions, and begin with one of observations where a batch was asked for.
     `quantile` asks the network at any τ. `cdf`, `std` and `sample` take the distribution as 512 equally
-    likely returns, the quantiles at as many midpoints. `value` and `mean` are what the
-    agent acts on.
+    likely returns, the quantiles at as many midpoints. `value` and `mean` are what the agent acts on.
     """
 
-    def __init__(self, agent: "Agent", batch: Tensor, single: bool) -> None:
-        self._agent, self._batch, self._single = agent, batch, single
-        self._distribution: Array | None = None
+    def __init__(self, head: ReturnHead, features: Tensor, risk: RiskMeasure, single: bool) -> None:
+        self._head, self._features, self._risk, self._single = head, features, risk, single
+        self._found: ReturnDistribution | None = None
 
     def quantile(self, taus: Any) -> Array:
-        """Z_τ of every action: [τ, actions]; for one τ, [actions]."""
-        found = self._answer(self._agent.quantiles(self._batch.numpy(), taus))
-        return found if np.ndim(taus) else found[..., 0, :]
+        """Return Z_τ of every action: [τ, actions]; for one τ, [actions]."""
+        asked = fractions(taus)
+        found = self._answer(self._quantiles(np.atleast_1d(asked)))
+        return found if asked.ndim else found[..., 0, :]
 
     def cdf(self, returns: Any) -> Array:
-        """The probability of at most so much: [returns, actions]; for one number, [actions]."""
+        """Return the probability of at most so much: [returns, actions]; for one number, [actions]."""
         asked = numbers(returns, "returns takes one or more finite numbers")
-        atoms = self._atoms()[:, None]  # [batch, 1, atoms, actions]
-        below = (atoms <= np.atleast_1d(asked)[:, None, None]).mean(axis=2)
-        found = self._answer(below)
+        wanted = torch.from_numpy(np.atleast_1d(asked).astype(np.float64))
+        found = self._answer(self._distribution().cdf(wanted).transpose(1, 2).numpy())
         return found if asked.ndim else found[..., 0, :]
 
     def sample(self, count: int, seed: int | None = None) -> Array:
-        """Returns drawn from the distribution: [count, actions]. Actions are drawn independently."""
+        """Sample returns: [count, actions]. Actions are sampled independently."""
         _check_whole("count", count, 1)
         if seed is not None:
             _check_whole("seed", seed, 0)
-        atoms = self._atoms()
+        atoms = self._distribution().atoms.numpy().transpose(0, 2, 1)  # [batch, atoms, actions]
         batch, size, actions = atoms.shape
         drawn = np.random.default_rng(seed).integers(size, size=(batch, count, actions))
         return self._answer(np.take_along_axis(atoms, drawn, axis=1))
 
     def mean(self) -> Array:
-        """Of each action's return, as the agent acts on it: [actions]."""
+        """Return the mean of each action's return, as the agent acts on it: [actions]."""
         return self.value("neutral")
 
     def std(self) -> Array:
-        """The standard deviation of each action's return: [actions]."""
-        return self._answer(self._atoms().std(axis=1))
+        """Return the standard deviation of each action's return: [actions]."""
+        return self._answer(self._distribution().std().numpy())
 
-    def value(self, risk: "Risk | None" = None) -> Array:
-        """Q_β of each action under a risk measure, the agent's own unless told: [actions]."""
-        return self._answer(self._agent.values(self._batch.numpy(), risk))
+    def value(self, risk: str | RiskMeasure | TauMap | None = None) -> Array:
+        """Return Q_β of each action under a risk measure, by default the agent's own: [actions]."""
+        measure = self._risk if risk is None else parse_risk(risk)
+        return self._answer(head_values(self._head, self._features, measure))
 
-    def _atoms(self) -> Array:
-        """[batch, atoms, actions], each as likely as another."""
-        if self._distribution is None:
-            taus = midpoints(ATOMS).numpy()
-            self._distribution = self._agent.quantiles(self._batch.numpy(), taus).astype(np.float64)
-        return self._distribution
+    @torch.inference_mode()
+    def _quantiles(self, taus: Array) -> Array:
+        """Return [batch, taus, actions]."""
+        asked = torch.from_numpy(taus.astype(np.float32)).to(self._features.device)
+        returns = self._head.quantiles(self._features, asked.expand(len(self._features), -1))
+        found: Array = returns.cpu().numpy()
+        return found
+
+    def _distribution(self) -> ReturnDistribution:
+        """Return ATOMS equally likely returns of each action, [batch, actions, ATOMS], in float64."""
+        if self._found is None:
+            atoms = self._quantiles(midpoints(ATOMS).numpy()).astype(np.float64)
+            self._found = ReturnDistribution(torch.from_numpy(atoms).transpose(1, 2).contiguous())
+        return self._found
 
     def _answer(self, batch: Array) -> Array:
         answer: Array = batch[0] if self._single else batch
         return answer
 
 
+@torch.inference_mode()
+def head_values(head: ReturnHead, features: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> Array:
+    """Return Q_β at the midpoints, [batch, actions], under one measure or one for each entry."""
+    if isinstance(risk, RiskMeasure):
+        answer: Array = head.value(features, risk, midpoint_taus).cpu().numpy()
+        return answer
+    rows_of: dict[RiskMeasure, list[int]] = {}
+    for row, measure in enumerate(risk):
+        rows_of.setdefault(measure, []).append(row)
+    found = {m: head.value(features[rows], m, midpoint_taus) for m, rows in rows_of.items()}
+    answer = np.zeros((len(features), next(iter(found.values())).shape[1]), np.float32)
+    for measure, rows in rows_of.items():
+        answer[rows] = found[measure].cpu().numpy()
+    return answer
+
+
+def fractions(taus: Any) -> Array:
+    """Return quantile fractions, one or a row of them, after checking that they lie in [0, 1]."""
+    sentence = "taus takes one or more numbers between 0 and 1"
+    found = numbers(taus, sentence)
+    if not ((found >= 0) & (found <= 1)).all():
+        raise QuantailError(f"{sentence}, not {taus!r}.")
+    return found
+
+
 def numbers(asked: Any, sentence: str) -> Array:
-    """One finite number, or a row of them."""
+    """Return one finite number, or a row of them."""
     try:
         found = np.asarray(asked, np.float64)
     except (TypeError, ValueError) as error:

@@ -1,20 +1,23 @@
 """Benchmark one greedy decision for a batch of environments."""
 
+import copy
 from collections.abc import Iterator
 from functools import partial
 
 import numpy as np
 import torch
+from torch import Tensor
 
 from quantail.agents.actor import Actor
 from quantail.bench import dense
 from quantail.bench.measure import Row, race
 from quantail.bench.scenes import play
 from quantail.envs import make, specs_of
-from quantail.networks import build_network
+from quantail.networks import ReturnNetwork, build_network
 from quantail.recipes import compose
 from quantail.replay import Replay, UniformSampler
 from quantail.risk import Neutral
+from quantail.taus import midpoint_taus
 
 ENV, STEPS = "ALE/Breakout-v5", 3000
 
@@ -32,7 +35,6 @@ def rows(seconds: float) -> Iterator[Row]:
             [env] * count,
             network,
             Neutral(),
-            settings.policy_samples,
             torch.device("cpu"),
             seeds=seeds,
             exploration=exploration,
@@ -41,6 +43,14 @@ def rows(seconds: float) -> Iterator[Row]:
         )
         replay = Replay(store, UniformSampler(store, np.random.default_rng(4)), count, 1, 0.99)
         actor.observations.copy_(replay.sample().observations)
-        bound = dense.forward_pass(network, actor.observations, settings.policy_samples)
+        twin = copy.deepcopy(actor.network)
+        twin.head.use_dense_products()
+        twin.drop_noise()
+        bound = dense.products_of(partial(_decide, twin, actor.observations))
         yield race("act", f"iqn atari batch {count}", partial(actor.choose, 0.0), bound, seconds)
     env.close()
+
+
+@torch.no_grad()  # in inference mode, linear layers are not taken apart into products
+def _decide(network: ReturnNetwork, observations: Tensor) -> Tensor:
+    return network.head.value(network.features(observations), Neutral(), midpoint_taus)

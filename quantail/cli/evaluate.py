@@ -64,7 +64,7 @@ def run(words: list[str]) -> int:
         print(json.dumps(result.to_dict() | source))
     else:
         Console(soft_wrap=True).print(_table(result, agent), highlight=False, markup=False)
-        if agent.settings.head == "expected" and arguments.risk:
+        if agent.network.head.mean_only and arguments.risk:
             print(f"  {agent.settings.agent} learns only the mean, so all risk measures act the same")
     path = save_result(arguments.run, agent, result)
     if not arguments.json:

@@ -44,6 +44,6 @@ def run(words: list[str]) -> int:
         print(json.dumps(profile.to_dict() | {"run": arguments.run}))
         return 0
     print_table(profile.table())
-    if agent.settings.head == "expected":
+    if agent.network.head.mean_only:
         print(f"{agent.settings.agent} learns only the mean, so all risk measures act the same")
     return 0

@@ -43,13 +43,13 @@ def run(words: list[str]) -> int:
         solution = solve(world, risk)
         distribution = solution.distribution(world.states[0])
         figures = (
-            distribution.value(risk),
+            risk.value(distribution),
             distribution.mean(),
             distribution.std(),
-            distribution.value(CVaR(0.1)),
+            CVaR(0.1).value(distribution),
         )
         path = " ".join(_likeliest_actions(world, solution))
-        rows.append([str(risk), *(f"{figure:.3f}" for figure in figures), path])
+        rows.append([str(risk), *(f"{float(figure):.3f}" for figure in figures), path])
     columns = ["risk measure", "value", "mean", "std", "cvar:0.1", "most likely actions"]
     title = f"{arguments.name}: the best policy under each risk measure (γ {world.discount:g})"
     print_table(ResultTable(title, columns, rows, [NOTE]))

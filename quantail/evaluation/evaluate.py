@@ -10,10 +10,10 @@ import torch
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent, Risk
+from quantail.distributions import ReturnDistribution
 from quantail.envs import EnvSource, kind_of, make, specs_of
 from quantail.envs.adapt import Adapter
 from quantail.envs.make import name_of, require_fresh
-from quantail.envs.worlds import ExactDistribution
 from quantail.errors import QuantailError
 from quantail.evaluation.protocols import (
     A_RECORDING,
@@ -24,7 +24,7 @@ from quantail.evaluation.protocols import (
     whole_number,
 )
 from quantail.evaluation.starts import Recording, Start, draw_starts, read_recording
-from quantail.risk import Neutral, RiskMeasure, parse_risk
+from quantail.risk import RiskMeasure, parse_risk
 
 PARALLEL_EPISODES = 8  # environments that play at the same time
 
@@ -56,9 +56,9 @@ class Evaluation:
         The measure is applied to whole episodes: CVaR(0.1) is the mean of the worst tenth of them.
         """
         measure = self.risk if risk is None else parse_risk(risk)
-        if isinstance(measure, Neutral):
+        if measure.is_neutral:
             return self.mean
-        return ExactDistribution.of(self.returns).value(measure)
+        return float(measure.value(ReturnDistribution.of(self.returns)))
 
     @property
     def std(self) -> float:

@@ -2,12 +2,12 @@
 
 from dataclasses import dataclass
 
-import numpy as np
-
 from quantail.agents.agent import Agent
-from quantail.envs.worlds.exact import ExactDistribution, Solution, one_deviation, solve
+from quantail.distributions import ReturnDistribution
+from quantail.envs.worlds.exact import Solution, one_deviation, solve
 from quantail.envs.worlds.tabular import State, World
-from quantail.risk import CVaR, RiskMeasure, midpoints
+from quantail.risk import CVaR, RiskMeasure
+from quantail.taus import midpoints
 
 TAUS = midpoints(400).numpy()
 TAIL = CVaR(0.1)
@@ -24,11 +24,9 @@ class Nearness:
     near: bool  # whether the best policy, or one deviation from it, gets here
 
 
-def learned_distribution(agent: Agent, world: World, state: State, action: int) -> ExactDistribution:
+def learned_distribution(agent: Agent, world: World, state: State, action: int) -> ReturnDistribution:
     """Return the predicted return distribution as 400 equally likely returns."""
-    return ExactDistribution.of(
-        agent.returns(world.number(state)).quantile(TAUS)[:, action].astype(np.float64)
-    )
+    return ReturnDistribution.of(agent.returns(world.number(state)).quantile(TAUS)[:, action])
 
 
 def nearness(
@@ -43,8 +41,7 @@ def nearness(
     rows = []
     for (state, action), distribution in solution.distributions.items():
         value = float(agent.values(world.number(state), tail)[action])
-        distance = learned_distribution(agent, world, state, action).distance(distribution)
-        rows.append(
-            Nearness(state, action, distance, value - distribution.value(tail), (state, action) in close)
-        )
+        distance = float(learned_distribution(agent, world, state, action).wasserstein(distribution))
+        error = value - float(tail.value(distribution))
+        rows.append(Nearness(state, action, distance, error, (state, action) in close))
     return rows

@@ -5,16 +5,18 @@ from dataclasses import asdict, dataclass
 from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent, Risk
+from quantail.distributions import ReturnDistribution
 from quantail.envs import EnvSource
 from quantail.errors import QuantailError
 from quantail.evaluation.evaluate import Evaluation, evaluate
 from quantail.evaluation.intervals import CONFIDENCE, REPEATS
 from quantail.evaluation.protocols import whole_number
 from quantail.evaluation.result_tables import ResultTable
-from quantail.risk import parse_risk
+from quantail.risk import CVaR, parse_risk
 
 Array = NDArray[np.float64]
 SCHEMA = 1  # of the JSON output
@@ -136,18 +138,13 @@ def risk_profile(
 
 def value_at_risk(returns: Array, level: float) -> Array:
     """Return VaR over the last axis: the least return z with at least `level` of episodes ≤ z."""
-    ordered = np.sort(returns, axis=-1)
-    count = ordered.shape[-1]
-    index = int(np.ceil(level * count - 1e-9)) - 1
-    return np.asarray(ordered[..., max(index, 0)])
+    fraction = torch.tensor([level], dtype=torch.float64)
+    return np.asarray(ReturnDistribution.of(returns).quantile(fraction).squeeze(-1).numpy())
 
 
 def conditional_value_at_risk(returns: Array, level: float) -> Array:
     """Return CVaR over the last axis: the mean of the worst share `level` of episodes."""
-    ordered = np.sort(returns, axis=-1)
-    count = ordered.shape[-1]
-    edges = np.minimum(np.arange(count + 1) / count, level)
-    return np.asarray(ordered @ np.diff(edges) / level)
+    return np.asarray(CVaR(level).value(ReturnDistribution.of(returns)).numpy())
 
 
 def _bootstrap(returns: Array, statistic: Callable[[Array], Array]) -> Figure:

@@ -1,7 +1,8 @@
-"""The learner: networks, optimizer, and one update."""
+"""The learner: the two networks, the optimizer, and one update."""
 
 import copy
 import math
+from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any
 
@@ -9,25 +10,24 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from quantail.distributions import ReturnDistribution
 from quantail.errors import DIVERGED, QuantailError
 from quantail.learning.batch import Batch
-from quantail.learning.objectives import LossOutput, compute_loss
-from quantail.learning.optimizers import build_fraction_optimizer, build_optimizer, kept_of
-from quantail.learning.targets import Target, bellman_target, munchausen_bonus, soft_target
-from quantail.networks import QuantileNetwork
-from quantail.networks.heads import ImplicitQuantiles, LearnedFractions
+from quantail.learning.optimizers import build_auxiliary, build_optimizer, kept_of
+from quantail.learning.targets import BellmanTarget, MunchausenTarget, Target
+from quantail.networks import LossOutput, ReturnNetwork
 from quantail.risk import RiskMeasure
 from quantail.settings import Settings
-from quantail.taus import sample_taus
+from quantail.taus import RandomTaus
 
 
 @dataclass(frozen=True)
-class Progress:
-    """What the updates since the last report came to."""
+class LearningReport:
+    """Means over the updates since the last report."""
 
     updates: int
     loss: float
-    value: float  # mean predicted return of the taken actions
+    value: float  # mean predicted return of the actions taken
 
 
 class Learner:
@@ -35,7 +35,7 @@ class Learner:
 
     def __init__(
         self,
-        network: QuantileNetwork,
+        network: ReturnNetwork,
         settings: Settings,
         risk: RiskMeasure,
         taus: np.random.Generator,
@@ -44,29 +44,33 @@ class Learner:
     ) -> None:
         self.settings = settings
         self.risk = risk
-        self.taus, self.noise = taus, noise
+        self.taus = RandomTaus(taus, settings.tau_sampling)
+        self.noise = noise
         self.device = device
         self.online = network.to(device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
-        head = self.online.head
-        proposing = list(head.proposal.parameters()) if isinstance(head, LearnedFractions) else []
-        apart = {id(parameter) for parameter in proposing}
+        auxiliary = self.online.head.optimizers()
+        apart = {id(one) for about in auxiliary.values() for one in about.parameters}
         self.parameters = [p for p in self.online.parameters() if id(p) not in apart]
         self.optimizers = [build_optimizer(settings, self.parameters)]
-        if proposing:
-            self.optimizers.append(build_fraction_optimizer(settings, proposing))
+        self.optimizers += [build_auxiliary(one, settings.batch_size) for one in auxiliary.values()]
+        self._auxiliary = tuple(auxiliary)  # the names of their losses
+        self.compute_target: Target = build_target(settings)
+        self._target: Callable[[Batch], ReturnDistribution] = self._target_of
+        self._loss: Callable[[Batch, ReturnDistribution], LossOutput] = self._loss_of
         self.updates = 0
         self._reset_sums()
         if settings.compile:
             self._compile()
 
     def update(self, batch: Batch) -> Tensor:
-        """One step of the optimizer on the batch's weighted mean loss; the priorities [batch]."""
+        """Take one step of the optimizer on a batch (Algorithm 1), and return the priorities [B]."""
         batch = batch.to(self.device)
-        outcome = self.compute_loss(batch)
-        loss = total = (batch.weights * outcome.losses).mean()
-        if outcome.fraction_losses is not None:
-            total = loss + (batch.weights * outcome.fraction_losses).mean()
+        target = self.targets(batch)  # r + γ Z(x′, a*), [B, N′]
+        output = self.losses(batch, target)  # of Z(x, a) against the target, [B]
+        loss = total = (batch.weights * output.losses).mean()
+        for name in self._auxiliary:
+            total = total + (batch.weights * output.auxiliary[name]).mean()
 
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
@@ -79,62 +83,30 @@ class Learner:
         self.updates += 1
         self._count += 1
         self._loss_sum += loss.detach()
-        self._value_sum += outcome.values.mean()
-        return outcome.priorities
+        self._value_sum += output.values.mean()
+        return output.priorities
 
-    def compute_loss(self, batch: Batch) -> LossOutput:
-        """The loss of each transition, on levels and noise that are drawn anew."""
-        target = self.targets(batch)
-        self.online.draw_noise(self.noise)
-        taus = None
-        if isinstance(self.online.head, ImplicitQuantiles):
-            taus = self._sample_taus(batch, self.settings.online_samples).to(self.device)
-        return self._compute_loss(batch, target, taus)
-
-    def targets(self, batch: Batch) -> Target:
-        """The distribution of r + γ Z(x', a*), or its soft form for Munchausen."""
-        s = self.settings
-        levels = [self._sample_taus(batch, s.policy_samples), self._sample_taus(batch, s.target_samples)]
-        if s.munchausen:
-            levels.append(self._sample_taus(batch, s.policy_samples))
+    def targets(self, batch: Batch) -> ReturnDistribution:
+        """Return the target distribution of each transition, on fresh τ and noise: [B, M′]."""
         self.target.draw_noise(self.noise)
-        if s.double:
+        if self.compute_target.uses_online:
             self.online.draw_noise(self.noise)
-        return self._target_distribution(batch, *levels)
+        return self._target(batch)
+
+    def losses(self, batch: Batch, target: ReturnDistribution) -> LossOutput:
+        """Return the loss of each transition against its target, on fresh τ and noise."""
+        self.online.draw_noise(self.noise)
+        return self._loss(batch, target)
 
     @torch.no_grad()
-    def _target_distribution(
-        self, batch: Batch, policy_taus: Tensor, target_taus: Tensor, here_taus: Tensor | None = None
-    ) -> Target:
-        """The target on these levels: [batch, K], [batch, N'], and [batch, K] for the state itself."""
-        s = self.settings
+    def _target_of(self, batch: Batch) -> ReturnDistribution:
         with self._arithmetic():
-            features = self.target.features(batch.next_observations)
-            if s.double:
-                distribution = self.target.distribution(features, target_taus)
-                choosing = self.online.features(batch.next_observations)
-                values = self.online.values(choosing, self.risk, policy_taus)
-            else:
-                values, distribution = self.target.values_and_distribution(
-                    features, self.risk, policy_taus, target_taus
-                )
-            if here_taus is not None:
-                here = self.target.values(self.target.features(batch.observations), self.risk, here_taus)
-        if here_taus is None:
-            return bellman_target(batch.rewards, batch.discounts, distribution, values.argmax(dim=1))
-        bonus = munchausen_bonus(
-            here, batch.actions, s.munchausen_alpha, s.munchausen_temperature, s.munchausen_clip
-        )
-        return soft_target(
-            batch.rewards + bonus, batch.discounts, distribution, values, s.munchausen_temperature
-        )
+            return self.compute_target(batch, self.online, self.target, self.risk, self.taus)
 
-    def _compute_loss(self, batch: Batch, target: Target, taus: Tensor | None) -> LossOutput:
+    def _loss_of(self, batch: Batch, target: ReturnDistribution) -> LossOutput:
         with self._arithmetic():
             features = self.online.features(batch.observations)
-            return compute_loss(
-                self.online.head, features, batch.actions, target, self.settings.kappa, taus
-            )
+            return self.online.head.loss(features, batch.actions, target, self.taus)
 
     def _arithmetic(self) -> torch.autocast:
         """Products in bfloat16 where that is asked for; what leaves a head is float32 all the same."""
@@ -146,14 +118,14 @@ class Learner:
         """Copy the online network into the target network."""
         self.target.load_state_dict(self.online.state_dict())
 
-    def report(self) -> Progress:
+    def report(self) -> LearningReport:
         """Means since the last report; refuses to go on from a loss that is not finite."""
         count = self._count
         loss = float(self._loss_sum) / count if count else math.nan
         value = float(self._value_sum) / count if count else math.nan
         self.check_finite()
         self._reset_sums()
-        return Progress(count, loss, value)
+        return LearningReport(count, loss, value)
 
     def check_finite(self) -> None:
         """Raise if a loss since the last report, or any weight, is not finite.
@@ -229,10 +201,9 @@ class Learner:
         """Let torch.compile fuse what lies between products; without a compiler nothing changes."""
         torch._dynamo.config.suppress_errors = True
         for network in (self.online, self.target):
-            if isinstance(network.head, ImplicitQuantiles):
-                network.head.sparse = False  # its shapes follow the data, which cannot be compiled
-        self._target_distribution = torch.compile(self._target_distribution)  # type: ignore[method-assign]
-        self._compute_loss = torch.compile(self._compute_loss)  # type: ignore[method-assign]
+            network.head.use_dense_products()
+        self._target = torch.compile(self._target_of)
+        self._loss = torch.compile(self._loss_of)
 
     def _optimizer(self, parameter: Tensor) -> Any:
         """Return the one optimizer that moves this parameter."""
@@ -246,10 +217,6 @@ class Learner:
         state: dict[str, Tensor] = self._optimizer(parameter).state[parameter]
         return state
 
-    def _sample_taus(self, batch: Batch, count: int) -> Tensor:
-        # Drawn on the CPU, so that τ does not depend on the device.
-        return sample_taus(self.taus, len(batch.actions), count, self.settings.tau_sampling)
-
     def _reset_sums(self) -> None:
         self._count = 0
         self._loss_sum = torch.zeros((), dtype=self._sum_dtype, device=self.device)
@@ -262,3 +229,11 @@ class Learner:
 
 def _told(tensor: Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"
+
+
+def build_target(settings: Settings) -> Target:
+    """Return the target that the settings name."""
+    s = settings
+    if s.munchausen:
+        return MunchausenTarget(s.munchausen_alpha, s.munchausen_temperature, s.munchausen_clip)
+    return BellmanTarget(double=s.double)

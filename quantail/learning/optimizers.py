@@ -6,6 +6,7 @@ from typing import Any
 import torch
 from torch import Tensor, nn
 
+from quantail.networks.heads import AuxiliaryOptimizer
 from quantail.settings import Settings
 
 
@@ -49,11 +50,10 @@ def kept_of(optimizer: Any, parameter: Tensor) -> dict[str, Tensor]:
     return {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
 
 
-def build_fraction_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
-    """Return FQF's optimizer for the network that proposes fractions.
+def build_auxiliary(about: AuxiliaryOptimizer, batch_size: int) -> CenteredRMSProp:
+    """Return the optimizer that a head asks for beside the main one.
 
-    The authors' ε of 1e-5 belongs to the gradient of the *sum* over the batch. Ours is the gradient of
+    The ε that papers state belongs to the gradient of the *sum* over the batch. Ours is the gradient of
     the mean, so ε, which stands beside the squared gradient, is divided by the batch size squared.
     """
-    eps = 1e-5 / settings.batch_size**2
-    return CenteredRMSProp(parameters, settings.fraction_rate, 0.95, eps)
+    return CenteredRMSProp(about.parameters, about.learning_rate, 0.95, about.epsilon / batch_size**2)

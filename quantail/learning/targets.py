@@ -1,77 +1,110 @@
-"""Bellman targets as pure functions of tensors."""
+"""Targets: the return distribution that a head's prediction should move to."""
 
 from dataclasses import dataclass
+from typing import Protocol
 
 import torch
 from torch import Tensor
 
-from quantail.networks.distributions import ReturnDistribution, expectation
+from quantail.distributions import ReturnDistribution
+from quantail.learning.batch import Batch
+from quantail.networks import ReturnNetwork
+from quantail.risk import RiskMeasure
+from quantail.taus import TauSampler
+
+
+class Target(Protocol):
+    """From a batch and the two networks to the target distribution [B, M′], without gradients."""
+
+    @property
+    def uses_online(self) -> bool:
+        """Whether it also asks the online network, which then gets noise of its own."""
+
+    def __call__(
+        self,
+        batch: Batch,
+        online: ReturnNetwork,
+        target: ReturnNetwork,
+        risk: RiskMeasure,
+        taus: TauSampler,
+    ) -> ReturnDistribution: ...
 
 
 @dataclass(frozen=True)
-class Target:
-    """The distribution that a prediction should move to: atoms [batch, M] and probabilities or None."""
+class BellmanTarget:
+    """r + γⁿ Z(x′, a*), with one action a* for all atoms of a state.
 
-    atoms: Tensor
-    weights: Tensor | None = None
-
-    def mean(self) -> Tensor:
-        """[batch]."""
-        return expectation(self.atoms, self.weights)
-
-    def probabilities(self) -> Tensor:
-        """[batch, M]."""
-        if self.weights is None:
-            return torch.full_like(self.atoms, 1 / self.atoms.shape[1])
-        return self.weights.expand_as(self.atoms)
-
-
-def select_actions(returns: Tensor, actions: Tensor) -> Tensor:
-    """The returns of one action per state: [batch, T, actions] and [batch] -> [batch, T]."""
-    index = actions.view(-1, 1, 1).expand(-1, returns.shape[1], 1)
-    return returns.gather(2, index).squeeze(2)
-
-
-def bellman_target(
-    rewards: Tensor, discounts: Tensor, distribution: ReturnDistribution, actions: Tensor
-) -> Target:
-    """r + γ Z(x', a*), one action a* [batch] for all atoms of a state.
-
-    `rewards` is the n-step return, `discounts` γⁿ, or 0 where the episode ended.
+    a* is the argmax of Q_β by the target network, as in the paper, or by the online network (Double
+    DQN, van Hasselt et al. 2016).
     """
-    atoms = rewards.unsqueeze(1) + discounts.unsqueeze(1) * select_actions(distribution.atoms, actions)
-    if distribution.weights is None:
-        return Target(atoms)
-    weights = distribution.weights.expand_as(distribution.atoms)
-    return Target(atoms, select_actions(weights, actions))
+
+    double: bool = False
+
+    @property
+    def uses_online(self) -> bool:
+        return self.double
+
+    def __call__(
+        self,
+        batch: Batch,
+        online: ReturnNetwork,
+        target: ReturnNetwork,
+        risk: RiskMeasure,
+        taus: TauSampler,
+    ) -> ReturnDistribution:
+        features = target.features(batch.next_observations)
+        if self.double:
+            values = online.head.value(online.features(batch.next_observations), risk, taus)
+            returns = target.head.distribution(features, taus)
+        else:
+            values, returns = target.head.value_and_distribution(features, risk, taus)
+        return bellman(batch, returns, values.argmax(dim=1))
+
+
+@dataclass(frozen=True)
+class MunchausenTarget:
+    """r + α [τ log π(a|x)] + γ Σ_a′ π(a′|x′) (Z(x′, a′) − τ log π(a′|x′)) (Vieillard et al. 2020).
+
+    π is the softmax of Q_β/τ by the target network; τ log π(a|x) is clipped to [clip, 0].
+    """
+
+    alpha: float = 0.9
+    temperature: float = 0.03
+    clip: float = -1.0
+    uses_online: bool = False
+
+    def __call__(
+        self,
+        batch: Batch,
+        online: ReturnNetwork,
+        target: ReturnNetwork,
+        risk: RiskMeasure,
+        taus: TauSampler,
+    ) -> ReturnDistribution:
+        features = target.features(batch.next_observations)
+        values, returns = target.head.value_and_distribution(features, risk, taus)
+        here = target.head.value(target.features(batch.observations), risk, taus)
+        bonus = munchausen_bonus(here, batch.actions, self.alpha, self.temperature, self.clip)
+        return soft(returns, values, self.temperature).affine(batch.rewards + bonus, batch.discounts)
+
+
+def bellman(batch: Batch, returns: ReturnDistribution, actions: Tensor) -> ReturnDistribution:
+    """Return r + γⁿ Z(x′, a): returns [B, A, M], actions [B] -> [B, M]."""
+    return returns.select(actions).affine(batch.rewards, batch.discounts)
 
 
 def munchausen_bonus(
     values: Tensor, actions: Tensor, alpha: float, temperature: float, clip: float
 ) -> Tensor:
-    """α [τ log π(a|x)] clipped to [l₀, 0], π the softmax of values/τ: [batch, actions] -> [batch]."""
+    """Return α [τ log π(a|x)] clipped to [clip, 0], π the softmax of values/τ: [B, A] -> [B]."""
     log_policy = torch.log_softmax(values / temperature, dim=1).gather(1, actions.unsqueeze(1))
     return alpha * (temperature * log_policy.squeeze(1)).clamp(min=clip, max=0)
 
 
-def soft_target(
-    rewards: Tensor,
-    discounts: Tensor,
-    distribution: ReturnDistribution,
-    values: Tensor,
-    temperature: float,
-) -> Target:
-    """r + γ Σ_a π(a|x') (Z(x', a) − τ log π(a|x')), π the softmax of values/τ [batch, actions].
+def soft(returns: ReturnDistribution, values: Tensor, temperature: float) -> ReturnDistribution:
+    """Return Σ_a π(a) (Z(a) − τ log π(a)), π the softmax of values/τ [B, A].
 
-    Where all actions share their levels the sum is taken level by level, as in M-IQN; else the
-    target is the mixture of the actions' distributions.
+    An action that is not allowed has the value −∞ and so the probability 0: it drops out.
     """
-    log_policy = torch.log_softmax(values / temperature, dim=1).unsqueeze(1)  # [batch, 1, actions]
-    policy = log_policy.exp()
-    soft = distribution.atoms - temperature * log_policy  # [batch, M, actions]
-    if distribution.weights is None or distribution.weights.shape[2] == 1:
-        atoms = (policy * soft).sum(dim=2)
-        weights = None if distribution.weights is None else distribution.weights.squeeze(2)
-    else:
-        atoms, weights = soft.flatten(1), (policy * distribution.weights).flatten(1)
-    return Target(rewards.unsqueeze(1) + discounts.unsqueeze(1) * atoms, weights)
+    log_policy = torch.log_softmax(values / temperature, dim=1)
+    return returns.mixture(log_policy.exp(), -temperature * log_policy)

@@ -1,5 +1,17 @@
-"""Networks: a torso ψ turns an observation into features, a head turns features and τ into returns."""
+"""Networks: a torso ψ turns an observation into features, a head turns features into returns."""
 
-from quantail.networks.network import QuantileNetwork, build_network
+from quantail.networks.heads import HeadSpec, LossOutput, ReturnHead
+from quantail.networks.network import ReturnNetwork, build_head, build_network, head_class, head_config
+from quantail.networks.torsos import Torso
 
-__all__ = ["QuantileNetwork", "build_network"]
+__all__ = [
+    "HeadSpec",
+    "LossOutput",
+    "ReturnHead",
+    "ReturnNetwork",
+    "Torso",
+    "build_head",
+    "build_network",
+    "head_class",
+    "head_config",
+]

@@ -1,6 +1,8 @@
 """Layers that heads are made of, and how weights start."""
 
 import math
+from collections.abc import Callable
+from functools import partial
 
 import numpy as np
 import torch
@@ -48,9 +50,9 @@ class NoisyLinear(nn.Module):
         return weight, torch.addcmul(self.bias, self.bias_sigma, out)
 
 
-def linear(inputs: int, outputs: int, sigma: float) -> nn.Linear | NoisyLinear:
-    """A linear layer, noisy where sigma is above 0."""
-    return NoisyLinear(inputs, outputs, sigma) if sigma else nn.Linear(inputs, outputs)
+def linear_layers(sigma: float) -> Callable[[int, int], nn.Module]:
+    """Return what builds a head's linear layers: noisy ones where sigma is above 0."""
+    return partial(NoisyLinear, sigma=sigma) if sigma else nn.Linear
 
 
 def weights_of(layer: nn.Module) -> tuple[Tensor, Tensor]:
@@ -67,12 +69,6 @@ class MLPHead(nn.Sequential):
     def forward(self, x: Tensor) -> Tensor:
         outputs: Tensor = super().forward(x)  # type: ignore[no-untyped-call]
         return outputs.float() if outputs.dtype == torch.bfloat16 else outputs
-
-
-def mlp_head(inputs: int, hidden: int, outputs: int, sigma: float) -> MLPHead:
-    """One hidden layer and the outputs."""
-    first, last = linear(inputs, hidden, sigma), linear(hidden, outputs, sigma)
-    return MLPHead(first, nn.ReLU(inplace=True), last)
 
 
 @torch.no_grad()

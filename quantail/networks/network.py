@@ -1,92 +1,89 @@
-"""A torso and a head together."""
+"""A torso and a return head together."""
 
 from collections.abc import Callable
-from typing import TypeVar
+from dataclasses import fields
+from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from quantail.networks.distributions import ReturnDistribution
-from quantail.networks.heads import Head, ImplicitQuantiles, LearnedFractions, build_head
-from quantail.networks.layers import NoisyLinear, initialise
+from quantail.networks.heads import HEADS, HeadSpec, ReturnHead
+from quantail.networks.layers import NoisyLinear, initialise, linear_layers
 from quantail.networks.torsos import Torso, build_torso
-from quantail.risk import RiskMeasure
 from quantail.seeds import derived_seed
 from quantail.settings import Settings
 from quantail.spaces import ObservationSpec
 
 
-class QuantileNetwork(nn.Module):
-    """From observations and levels to returns. Features are computed once, however many τ are asked."""
+class ReturnNetwork(nn.Module):
+    """A torso ψ and a head: features are computed once, whatever the head is asked."""
 
-    def __init__(self, torso: Torso, head: Head) -> None:
+    def __init__(self, torso: Torso, head: ReturnHead) -> None:
         super().__init__()
         self.torso = torso
         self.head = head
         self._noisy = [layer for layer in head.modules() if isinstance(layer, NoisyLinear)]
 
     def features(self, observations: Tensor) -> Tensor:
-        """ψ(x): [batch, d]."""
+        """Return ψ(x), [B, d]."""
         features: Tensor = self.torso(observations)
         return features
 
-    def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
-        """Z_τ(x, a) for features [batch, d] and taus [batch, T]: [batch, T, actions]."""
-        return self.head.quantiles(features, taus)
-
-    def values(self, features: Tensor, risk: RiskMeasure, taus: Tensor) -> Tensor:
-        """Q_β(x, a): [batch, actions]. Heads that need levels τ take these uniform ones [batch, K]."""
-        if not isinstance(self.head, ImplicitQuantiles):
-            return self.head.distribution(features).value(risk)
-        return self.quantiles(features, risk(taus).to(features.device)).mean(dim=1)
-
-    def distribution(self, features: Tensor, taus: Tensor) -> ReturnDistribution:
-        """The distribution of Z(x, ·), at uniform levels [batch, N'] where the head needs them."""
-        if not isinstance(self.head, ImplicitQuantiles):
-            return self.head.distribution(features)
-        return ReturnDistribution(self.quantiles(features, taus.to(features.device)))
-
-    def values_and_distribution(
-        self, features: Tensor, risk: RiskMeasure, policy_taus: Tensor, taus: Tensor
-    ) -> tuple[Tensor, ReturnDistribution]:
-        """Q_β at K uniform levels and the distribution at N' others, for the cost of one pass."""
-        if not isinstance(self.head, ImplicitQuantiles):
-            distribution = self.head.distribution(features)
-            return distribution.value(risk), distribution
-        levels = torch.cat([risk(policy_taus), taus], dim=1).to(features.device)
-        returns = self.quantiles(features, levels)  # [batch, K + N', actions]
-        count = policy_taus.shape[1]
-        return returns[:, :count].mean(dim=1), ReturnDistribution(returns[:, count:])
-
     def draw_noise(self, generator: np.random.Generator) -> None:
-        """Fresh noise in every noisy layer."""
+        """Draw fresh noise in every noisy layer."""
         for layer in self._noisy:
             layer.draw(generator)
 
     def drop_noise(self) -> None:
-        """Act on the mean weights until noise is drawn again."""
+        """Use the mean weights until noise is drawn again."""
         for layer in self._noisy:
             layer.noise = None
 
     def forward(self, observations: Tensor, taus: Tensor) -> Tensor:
-        return self.quantiles(self.features(observations), taus)
+        """Return Z_τ(x, a): taus [B, T] -> [B, T, A]."""
+        return self.head.quantiles(self.features(observations), taus)
 
 
 def build_network(
-    settings: Settings, spec: ObservationSpec, actions: int, seed: int = 0
-) -> QuantileNetwork:
+    settings: Settings, spec: ObservationSpec, num_actions: int, seed: int = 0
+) -> ReturnNetwork:
     """Build the network that the settings name. Each part has its own seed, derived from this one."""
     torso = seeded(
         lambda: build_torso(settings.torso, spec, settings.mlp_sizes), derived_seed(seed, "torso")
     )
     head = seeded(
-        lambda: build_head(settings, torso.features, actions, torso.nonnegative),
+        lambda: build_head(settings, torso.features, num_actions, torso.nonnegative),
         derived_seed(seed, "head"),
     )
-    if isinstance(head, LearnedFractions):
-        head.start_evenly()
-    return QuantileNetwork(torso, head)
+    head.start()
+    return ReturnNetwork(torso, head)
+
+
+def head_class(settings: Settings) -> type[ReturnHead]:
+    """Return the class of the head that the settings name."""
+    return HEADS[settings.head]
+
+
+def build_head(
+    settings: Settings, num_features: int, num_actions: int, nonnegative: bool = False
+) -> ReturnHead:
+    """Build the head that the settings name, on features of this size."""
+    spec = HeadSpec(
+        num_features=num_features,
+        num_actions=num_actions,
+        hidden=settings.head_size,
+        linear=linear_layers(settings.noisy_sigma if settings.noisy else 0.0),
+        dueling=settings.dueling,
+        nonnegative=nonnegative,
+    )
+    return head_class(settings)(spec, head_config(settings))
+
+
+def head_config(settings: Settings) -> Any:
+    """Return the configuration of the head that the settings name."""
+    config = head_class(settings).Config
+    return config(**{one.name: getattr(settings, one.name) for one in fields(config)})
 
 
 Part = TypeVar("Part", bound=nn.Module)

@@ -14,7 +14,6 @@ from rich.table import Table
 from rich.text import Text
 
 from quantail.evaluation import Evaluation
-from quantail.risk import Neutral
 from quantail.training.reporter import Reporter, Status, Summary
 
 REDRAW = 0.1  # seconds
@@ -46,7 +45,7 @@ class TerminalReporter(Reporter):
             return
         label = "random play" if policy == "random" else f"step {steps:,}"
         mark = "  best so far" if best else ""
-        if not isinstance(evaluation.risk, Neutral):
+        if not evaluation.risk.is_neutral:
             mark = f"  {evaluation.risk} {evaluation.value():.2f}{mark}"
         self.console.print(
             f"  {label:>14}  mean return {evaluation.mean:8.2f}  "
@@ -222,7 +221,7 @@ def summary_lines(s: Summary) -> list[str]:
         lines.append(f"  quantail report {s.run}{s.trust}")
         lines.append(f"  quantail eval {s.run} --episodes 100{s.trust}")
         other = "neutral" if s.risk != "neutral" else "cvar:0.25"
-        if s.head != "expected":
+        if not s.mean_only:
             lines.append(f"  quantail eval {s.run} --risk {other}{s.trust}")
         lines.append(f"  quantail resume {s.run} --steps {2 * s.total_steps}{s.trust}")
     return lines

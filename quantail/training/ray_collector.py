@@ -62,7 +62,6 @@ class RemoteActor:
             [make(source, s) for _ in range(s.num_envs)],
             build_network(s, info.observation, info.actions.count),
             risk,
-            s.policy_samples,
             torch.device("cpu"),
             seeds=generator("episodes"),
             exploration=generator("exploration"),

@@ -29,7 +29,7 @@ class Summary:
     total_steps: int
     frames: int
     risk: str
-    head: str
+    mean_only: bool  # whether the agent learns the mean and no distribution
     scores: Scores
     seconds: dict[str, float]
     updates: int

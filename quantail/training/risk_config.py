@@ -4,7 +4,7 @@ from dataclasses import dataclass, replace
 
 from quantail.errors import QuantailError
 from quantail.registry import Origin
-from quantail.risk import Neutral, RiskMeasure, annealed, parse_risk
+from quantail.risk import RiskMeasure, parse_risk
 from quantail.settings import Settings
 
 
@@ -19,7 +19,9 @@ class RiskConfig:
     def at(self, fraction: float) -> "RiskConfig":
         """Linearly anneal η of behaviour and target from neutral; `fraction=1` changes nothing."""
         return replace(
-            self, behaviour=annealed(self.behaviour, fraction), target=annealed(self.target, fraction)
+            self,
+            behaviour=self.behaviour.annealed(fraction),
+            target=self.target.annealed(fraction),
         )
 
 
@@ -35,12 +37,12 @@ def risk_config_of(settings: Settings, risk: RiskMeasure, origin: Origin | None 
     config = RiskConfig(*(_measure(settings, part, risk, origin) for part in PARTS))
     if settings.risk_anneal_steps:
         for measure in (config.behaviour, config.target):
-            if not isinstance(measure, Neutral) and measure.neutral_eta is None:
+            if not measure.is_neutral and measure.neutral_eta is None:
                 raise QuantailError(
-                    "risk_anneal_steps takes a measure that can be annealed from neutral: cpw, wang, "
-                    f"pow or cvar, not {measure}."
+                    f"risk_anneal_steps takes a measure that can be annealed from neutral, such as "
+                    f"cvar, wang or entropic, not {measure}."
                 )
-        if isinstance(config.behaviour, Neutral) and isinstance(config.target, Neutral):
+        if config.behaviour.is_neutral and config.target.is_neutral:
             raise QuantailError(
                 "risk_anneal_steps has no effect while behaviour and target are neutral."
             )

@@ -10,7 +10,7 @@ from quantail.agents.agent import Agent, Risk
 from quantail.envs import EnvSource, default_preset, make, specs_of
 from quantail.envs.make import env_from_file, name_of, require_fresh
 from quantail.errors import DIVERGED, QuantailError
-from quantail.networks import build_network
+from quantail.networks import build_network, head_class, head_config
 from quantail.recipes import PRESETS, compose, parts_of
 from quantail.registry import Trust, origin_of
 from quantail.replay import PrioritizedSampler, ReplayStore, require_memory
@@ -236,7 +236,7 @@ def _announce(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
     risk = describe_risk(s)
     if risk == "neutral":
         return
-    if s.head == "expected":
+    if head_class(s).mean_only:
         reporter.warned(
             f"{s.agent} learns only the mean return, so risk {risk} does not change its actions, only "
             "which checkpoint is considered best. Use an agent such as iqn to learn the distribution."
@@ -267,13 +267,7 @@ def opening_lines(
 ) -> dict[str, str]:
     """Return the lines that describe a run before it starts."""
     s, shape = info.settings, "×".join(str(n) for n in info.observation.input_shape)
-    distribution = {
-        "expected": "mean only",
-        "categorical": f"{s.atoms} atoms from {s.value_min:g} to {s.value_max:g}",
-        "quantiles": f"{s.quantiles} quantiles",
-        "implicit": f"N {s.online_samples}, N′ {s.target_samples}, K {s.policy_samples}",
-        "fractions": f"{s.quantiles} fractions",
-    }[s.head]
+    distribution = head_class(s).describe(head_config(s))
     parts = [part for part in ("double", "dueling", "noisy", "munchausen") if getattr(s, part)]
     steps = [f"{s.n_step}-step"] if s.n_step > 1 else []
     learning = (

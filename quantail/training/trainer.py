@@ -20,7 +20,7 @@ from quantail.evaluation.evaluate import PARALLEL_EPISODES, EvaluationStopped, p
 from quantail.evaluation.protocols import LONGEST, own_protocol
 from quantail.files import sync_folder
 from quantail.learning.learner import Learner
-from quantail.networks import QuantileNetwork, build_network
+from quantail.networks import ReturnNetwork, build_network
 from quantail.registry import modules_of, trust_flags
 from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
 from quantail.replay.memory import available_memory, human_bytes
@@ -82,7 +82,8 @@ class Trainer:
         self.checkpoints = Checkpoints(folder.checkpoints)
         self.tables = {name: CsvTable(folder.table(name), columns) for name, columns in TABLES.items()}
         self.sinks = open_sinks(s, folder.path)
-        self.support = SupportWatch(s.value_min, s.value_max) if s.head == "categorical" else None
+        support = network.head.support()
+        self.support = SupportWatch(*support) if support else None
         self._evaluation_envs: list[Adapter] = []
         self.signals = StopSignals()
         self._logged_seconds = 0.0
@@ -99,7 +100,7 @@ class Trainer:
         self.done_at = {"log": 0, "evaluation": -1, "checkpoint": 0}
         self.scores = Scores()
 
-    def _build_collector(self, network: QuantileNetwork) -> Collector:
+    def _build_collector(self, network: ReturnNetwork) -> Collector:
         s = self.settings
         if s.engine == "ray":
             from quantail.training.ray_collector import RayCollector
@@ -117,7 +118,6 @@ class Trainer:
             [make(self.source, s) for _ in range(s.num_envs)],
             network,
             self.risk_config.behaviour,
-            s.policy_samples,
             self.device,
             seeds=self.generators["episodes"],
             exploration=self.generators["exploration"],
@@ -355,7 +355,7 @@ class Trainer:
                 total_steps=self.settings.steps,
                 frames=self.steps * self.settings.action_repeat,
                 risk=self.settings.played_risk(),
-                head=self.settings.head,
+                mean_only=self.learner.online.head.mean_only,
                 scores=self.scores,
                 seconds=dict(self.clock.seconds),
                 updates=self.learner.updates,

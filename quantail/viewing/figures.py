@@ -11,7 +11,8 @@ from numpy.typing import NDArray
 from quantail.agents.agent import Agent
 from quantail.evaluation.intervals import CONFIDENCE, mean_intervals, performance_profiles
 from quantail.evaluation.scores import Matrix
-from quantail.risk import CVaR, midpoints
+from quantail.risk import CVaR
+from quantail.taus import midpoints
 from quantail.training.clock import PHASES
 from quantail.training.history import Group
 from quantail.training.progress import counted

@@ -13,7 +13,7 @@ import numpy as np
 from matplotlib.backends.backend_agg import FigureCanvasAgg
 from numpy.typing import NDArray
 
-from quantail.risk import Neutral, RiskMeasure
+from quantail.risk import RiskMeasure
 from quantail.viewing.scenes import TAUS, Scene, tau_weights
 from quantail.viewing.style import new_figure
 
@@ -78,7 +78,7 @@ class FrameRenderer:
         for action, name in enumerate(self.names):
             self._draw_action(scene, action, name, places[action])
         value = self._format(scene.values[scene.chosen])
-        reason = "highest mean" if isinstance(self.risk, Neutral) else f"highest value under {self.risk}"
+        reason = "highest mean" if self.risk.is_neutral else f"highest value under {self.risk}"
         self.axes.set_title(
             f"chooses “{self.names[scene.chosen]}”: {reason}, {value}", fontweight="bold"
         )
@@ -99,11 +99,12 @@ class FrameRenderer:
             self.headline = self.figure.suptitle("", x=0.01, ha="left", fontsize=9)
         axes = self.axes
         weights = tau_weights(self.risk)
-        heights = MAX_SHADE * np.minimum(weights / max(weights.max(), 3.0), 1.0)
-        edges = np.linspace(0, 1, len(TAUS) + 1)
-        axes.stairs(
-            heights, edges, fill=True, color=SHADE, zorder=0, transform=axes.get_xaxis_transform()
-        )
+        if weights is not None:
+            heights = MAX_SHADE * np.minimum(weights / max(weights.max(), 3.0), 1.0)
+            edges = np.linspace(0, 1, len(TAUS) + 1)
+            axes.stairs(
+                heights, edges, fill=True, color=SHADE, zorder=0, transform=axes.get_xaxis_transform()
+            )
         self.lines, self.marks, self.labels = [], [], []
         for action in range(len(self.names)):
             ink = COLOURS[action % len(COLOURS)]
@@ -124,9 +125,10 @@ class FrameRenderer:
         axes.set_ylabel("predicted discounted return")
 
     def _marks_legend(self) -> str:
-        if isinstance(self.risk, Neutral):
+        if self.risk.is_neutral:
             return "○ mean   ◆ value that is maximised (the mean)   shaded: weight of each τ"
-        return f"○ mean   ◆ value under {self.risk}   shaded: weight of each τ"
+        shaded = "" if self.risk.tau_map is None else "   shaded: weight of each τ"
+        return f"○ mean   ◆ value under {self.risk}{shaded}"
 
     def _draw_action(self, scene: Scene, action: int, name: str, place: float) -> None:
         best = action == scene.chosen

@@ -9,7 +9,7 @@ from numpy.typing import NDArray
 from quantail.agents.agent import Agent
 from quantail.envs import EnvSource
 from quantail.envs.names import action_names
-from quantail.risk import midpoints
+from quantail.taus import midpoints
 from quantail.viewing.pictures import picture_of, with_pictures
 
 MAX_STEPS = 500  # of the episode

@@ -8,7 +8,8 @@ import torch
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
-from quantail.risk import Neutral, RiskMeasure, midpoints
+from quantail.risk import RiskMeasure
+from quantail.taus import midpoints
 
 Array = NDArray[np.float64]
 TAUS = midpoints(100).numpy()
@@ -30,7 +31,7 @@ def make_scene(
 ) -> Scene:
     """Predict the return of every action, and choose the best one under the risk measure."""
     means = agent.values(observation, "neutral")
-    values = means if isinstance(risk, Neutral) else agent.values(observation, risk)
+    values = means if risk.is_neutral else agent.values(observation, risk)
     distribution = agent.quantiles(observation, TAUS).astype(np.float64)
     return Scene(picture, distribution, means, values, int(values.argmax()))
 
@@ -50,7 +51,10 @@ def densities(distribution: Array, grid: Array) -> Array:
     return np.asarray((np.exp(-0.5 * z**2) / (width * np.sqrt(2 * np.pi))).mean(axis=1))
 
 
-def tau_weights(risk: RiskMeasure) -> Array:
-    """Return the weight of each of TAUS under a risk measure; all weights are 1 for the mean."""
-    edges = torch.linspace(0, 1, len(TAUS) + 1, dtype=torch.float64)
-    return np.diff(risk.inverse(edges).numpy()) * len(TAUS)
+def tau_weights(risk: RiskMeasure) -> Array | None:
+    """Return the weight of each of TAUS under a distortion; all weights are 1 for the mean.
+
+    None for a measure that is not a distortion of τ, such as entropic risk.
+    """
+    weights = risk.tau_weights(torch.linspace(0, 1, len(TAUS) + 1, dtype=torch.float64))
+    return None if weights is None else np.asarray(weights.numpy() * len(TAUS))

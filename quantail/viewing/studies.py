@@ -411,7 +411,9 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
     figure = new_figure(2.3 * wide, 1.9 * tall + 0.7)
     panels = figure.subplots(tall, wide, sharex=True, squeeze=False)
     returns, base, cdf = _example()
-    distorted = [measure.inverse(torch.from_numpy(cdf)).numpy() for measure in measures]
+    weights = [measure.tau_weights(torch.from_numpy(cdf)) for measure in measures]
+    measures = [one for one, found in zip(measures, weights, strict=True) if found is not None]
+    distorted = [np.cumsum([0.0, *found.tolist()]) for found in weights if found is not None]
     densities = [np.gradient(one, returns) for one in distorted]
     for index, (measure, density) in enumerate(zip(measures, densities, strict=True)):
         axes = panels[index // wide, index % wide]

@@ -9,7 +9,7 @@ from quantail.agents.schedules import linear
 from quantail.envs import make, specs_of
 from quantail.networks import build_network
 from quantail.recipes import compose
-from quantail.risk import CVaR, Neutral
+from quantail.risk import CVaR, Neutral, parse_risk
 
 
 def actor(env="CartPole-v1", envs=2, risk=None, seed=0, **changes):
@@ -18,9 +18,7 @@ def actor(env="CartPole-v1", envs=2, risk=None, seed=0, **changes):
     spec, actions = specs_of(made[0])
     network = build_network(settings, spec, actions.count, seed=1)
     generators = [np.random.default_rng([seed, k]) for k in range(4)]
-    mine = Actor(
-        made, network, risk or Neutral(), settings.policy_samples, torch.device("cpu"), *generators
-    )
+    mine = Actor(made, network, risk or Neutral(), torch.device("cpu"), *generators)
     mine.start()
     return mine
 
@@ -70,7 +68,9 @@ def test_acting_is_greedy_on_the_distorted_value_of_fresh_levels():
         seen.append(tau.clone())
         return CVaR(0.1)(tau)
 
-    mine = actor(envs=4, risk=record, policy_samples=16)
+    risk = parse_risk(record)
+    seen.clear()  # of the check that it is a distortion
+    mine = actor(envs=4, risk=risk, policy_samples=16)
     actions = mine.choose(0.0)
     taus = 0.1 * seen[0]
     assert taus.shape == (4, 16)

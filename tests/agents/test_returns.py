@@ -95,10 +95,10 @@ def test_the_mean_alone_has_no_deviation():
 @pytest.mark.parametrize(
     ("ask", "said"),
     [
-        (lambda z: z.quantile([1.5]), "levels between 0 and 1, not [1.5]"),
-        (lambda z: z.quantile("a"), "levels between 0 and 1, not 'a'"),
-        (lambda z: z.quantile([]), "levels between 0 and 1"),
-        (lambda z: z.quantile(float("nan")), "levels between 0 and 1"),
+        (lambda z: z.quantile([1.5]), "numbers between 0 and 1, not [1.5]"),
+        (lambda z: z.quantile("a"), "numbers between 0 and 1, not 'a'"),
+        (lambda z: z.quantile([]), "numbers between 0 and 1"),
+        (lambda z: z.quantile(float("nan")), "numbers between 0 and 1"),
         (lambda z: z.cdf([float("nan")]), "finite numbers"),
         (lambda z: z.cdf("x"), "finite numbers, not 'x'"),
         (lambda z: z.cdf(None), "finite numbers"),

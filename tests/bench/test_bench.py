@@ -7,11 +7,10 @@ import pytest
 import torch
 from torch.utils.flop_counter import FlopCounterMode
 
-from quantail.bench import dense, measure
-from quantail.bench.learner import ATARI, MINATAR, build
+from quantail.bench import measure
+from quantail.bench.learner import ATARI, MINATAR, bound_of, build
 from quantail.bench.measure import LEAST, WARM_UP, race
 from quantail.bench.scenes import play
-from quantail.networks.heads import ImplicitQuantiles
 from quantail.recipes import compose
 from tests.helpers.runs import command
 
@@ -41,18 +40,17 @@ def test_the_bound_has_the_same_dense_products_as_the_update(changes, shape):
     env, preset, _ = shape
     settings = compose(preset, {"batch_size": 16} | changes)
     learner, replay = build(settings, env, preset)
-    for network in (learner.online, learner.target):
-        if isinstance(network.head, ImplicitQuantiles):
-            network.head.sparse = False  # compute every product
     batch = replay.sample()
-    bound = flops(dense.update(learner.online, settings, batch.observations))
+    bound = flops(bound_of(learner, batch))
+    for network in (learner.online, learner.target):
+        network.head.use_dense_products()
     assert bound == pytest.approx(flops(lambda: learner.update(batch)), rel=0.002)
 
 
 def test_an_update_at_the_papers_settings_is_34_gflop():
     settings = compose("atari-paper", {})
     learner, replay = build(settings, *ATARI[:2])
-    bound = dense.update(learner.online, settings, replay.sample().observations)
+    bound = bound_of(learner, replay.sample())
     assert flops(bound) == pytest.approx(34.3e9, rel=0.01)
 
 

@@ -9,10 +9,11 @@ import pytest
 from gymnasium.utils.env_checker import check_env
 
 import quantail
+from quantail.distributions import ReturnDistribution
 from quantail.envs import make
 from quantail.envs.make import default_preset
 from quantail.envs.names import picture_legend
-from quantail.envs.worlds import WORLDS, ExactDistribution, solve
+from quantail.envs.worlds import WORLDS, exact_distribution, solve
 from quantail.envs.worlds.exact import follow, one_deviation, static_best
 from quantail.errors import QuantailError
 from quantail.registration import NAMES, world_id
@@ -117,9 +118,11 @@ def test_the_exact_distribution_is_that_of_played_episodes(name, risk):
     solution = solve(world, risk)
     distribution = solution.distribution(world.states[0])
     returns = play(world, solution.policy, 3000, world.discount)
-    spread = distribution.std()
-    assert ExactDistribution.of(returns).distance(distribution) < 0.1 * spread + 1e-9
-    assert distribution.mean() == pytest.approx(returns.mean(), abs=5 * spread / np.sqrt(3000) + 1e-9)
+    spread = float(distribution.std())
+    assert ReturnDistribution.of(returns).wasserstein(distribution) < 0.1 * spread + 1e-9
+    assert float(distribution.mean()) == pytest.approx(
+        returns.mean(), abs=5 * spread / np.sqrt(3000) + 1e-9
+    )
 
 
 def test_the_distribution_of_an_action_is_that_of_taking_it_and_then_following_the_policy():
@@ -129,14 +132,14 @@ def test_the_distribution_of_an_action_is_that_of_taking_it_and_then_following_t
     for action in range(3):
         first = {**solution.policy, state: action}  # a state is never visited twice
         returns = play(world, first, 3000, world.discount, state)
-        assert ExactDistribution.of(returns).distance(solution.distributions[state, action]) < 0.25
+        assert ReturnDistribution.of(returns).wasserstein(solution.distributions[state, action]) < 0.25
 
 
 def test_the_neutral_policy_has_the_best_mean_of_all_policies():
     for name in ("Quantail/RiskyBandit-v0", "Quantail/Chain-v0"):
         world = WORLDS[name]()
         _, best = static_best(world, Neutral())
-        assert solve(world).distribution(world.states[0]).mean() == pytest.approx(best)
+        assert float(solve(world).distribution(world.states[0]).mean()) == pytest.approx(best)
 
 
 def test_in_every_state_the_policy_maximises_the_distorted_value(name):
@@ -145,26 +148,29 @@ def test_in_every_state_the_policy_maximises_the_distorted_value(name):
         solution = solve(world, risk)
         for state, action in solution.policy.items():
             values = [
-                solution.distributions[state, other].value(risk) for other in range(len(world.actions))
+                float(risk.value(solution.distributions[state, other]))
+                for other in range(len(world.actions))
             ]
             assert values[action] == max(values)
 
 
 @pytest.mark.parametrize("risk", MEASURES, ids=str)
 def test_a_value_is_the_mean_of_quantiles_at_distorted_fractions(risk):
-    distribution = ExactDistribution.of(np.array([3.0, -1.0, 2.0, 3.0]), np.array([0.2, 0.3, 0.1, 0.4]))
-    assert distribution.returns.tolist() == [-1.0, 2.0, 3.0]
-    assert distribution.probabilities == pytest.approx([0.3, 0.1, 0.6])
+    distribution = exact_distribution(np.array([3.0, -1.0, 2.0, 3.0]), np.array([0.2, 0.3, 0.1, 0.4]))
+    assert distribution.atoms.tolist() == [-1.0, 2.0, 3.0]
+    assert distribution.probs.tolist() == pytest.approx([0.3, 0.1, 0.6])
     taus = (np.arange(200_000) + 0.5) / 200_000
-    assert distribution.value(risk) == pytest.approx(distribution.quantile(risk(taus)).mean(), abs=1e-3)
+    assert float(risk.value(distribution)) == pytest.approx(
+        float(distribution.quantile(risk(taus)).mean()), abs=1e-3
+    )
 
 
 def test_the_bandits_values_match_hand_calculation():
     world = WORLDS["Quantail/RiskyBandit-v0"]()
     distributions = solve(world).distributions
-    means = [distributions[(0,), action].mean() for action in range(3)]
+    means = [float(distributions[(0,), action].mean()) for action in range(3)]
     assert means == pytest.approx([1.0, 1.3, 0.9])
-    tails = [distributions[(0,), action].value(CVaR(0.25)) for action in range(3)]
+    tails = [float(CVaR(0.25).value(distributions[(0,), action])) for action in range(3)]
     assert tails == pytest.approx([1.0, (0.1 * -5 + 0.15 * 2) / 0.25, 0.0])
     choices = [
         world.actions[solve(world, risk).policy[(0,)]] for risk in (Neutral(), CVaR(0.1), Wang(0.75))
@@ -176,45 +182,49 @@ def test_the_cliffs_values_match_hand_calculation():
     world = WORLDS["Quantail/WindyCliff-v0"]()
     short = solve(world, discount=1.0).distributions[(0, 0), 0]
     # Each of the first four steps may end in a fall, with a reward of −7; the fifth reaches the goal.
-    assert short.returns == pytest.approx([-10, -9, -8, -7, -5])
-    assert short.probabilities == pytest.approx(
+    assert short.atoms.tolist() == pytest.approx([-10, -9, -8, -7, -5])
+    assert short.probs.tolist() == pytest.approx(
         [0.05 * 0.95**3, 0.05 * 0.95**2, 0.05 * 0.95, 0.05, 0.95**4]
     )
     above = solve(world, CVaR(0.1), 1.0).distribution((0, 0))
-    assert (above.returns.tolist(), above.probabilities.tolist()) == ([-6.0], [1.0])
+    assert (above.atoms.tolist(), above.probs.tolist()) == ([-6.0], [1.0])
 
 
 def test_the_chains_values_match_hand_calculation():
     world = WORLDS["Quantail/Chain-v0"]()
     last = solve(world).distributions[(4,), 1]
-    assert last.returns.tolist() == [-1.0, 1.5, 4.0]
-    assert last.probabilities == pytest.approx([0.3, 0.5, 0.2])
-    assert last.value(CVaR(0.9)) == pytest.approx((0.3 * -1 + 0.5 * 1.5 + 0.1 * 4) / 0.9)
+    assert last.atoms.tolist() == [-1.0, 1.5, 4.0]
+    assert last.probs.tolist() == pytest.approx([0.3, 0.5, 0.2])
+    assert float(CVaR(0.9).value(last)) == pytest.approx((0.3 * -1 + 0.5 * 1.5 + 0.1 * 4) / 0.9)
     averse, gambles = CVaR(0.9), dict.fromkeys(world.states, 1)
-    assert follow(world, gambles, 1.0).distribution((0,)).mean() == pytest.approx(5 * 1.25)
-    assert follow(world, gambles, 1.0).distribution((0,)).value(averse) == pytest.approx(5.47, abs=0.005)
-    assert solve(world, averse, 1.0).distribution((0,)).returns.tolist() == [5.0]
+    assert float(follow(world, gambles, 1.0).distribution((0,)).mean()) == pytest.approx(5 * 1.25)
+    assert float(averse.value(follow(world, gambles, 1.0).distribution((0,)))) == pytest.approx(
+        5.47, abs=0.005
+    )
+    assert solve(world, averse, 1.0).distribution((0,)).atoms.tolist() == [5.0]
     assert static_best(world, averse, 1.0) == (gambles, pytest.approx(5.47, abs=0.005))
 
 
 def test_the_values_of_stopping_match_hand_calculation():
     world = WORLDS["Quantail/Stopping-v0"]()
     distributions = solve(world, discount=1.0).distributions
-    assert distributions[(0, 0), 1].returns.tolist() == [2.0]  # 4 minus the strike of 2
-    assert distributions[(3, 3), 1].returns.tolist() == [5.0]
-    assert distributions[(4, 0), 1].returns.tolist() == [0.0]  # never negative
+    assert distributions[(0, 0), 1].atoms.tolist() == [2.0]  # 4 minus the strike of 2
+    assert distributions[(3, 3), 1].atoms.tolist() == [5.0]
+    assert distributions[(4, 0), 1].atoms.tolist() == [0.0]  # never negative
     last = distributions[(5, 4), 0]  # from a price of 7, it is sold at 8 or at 6 after the last day
-    assert last.returns.tolist() == [4.0, 6.0]
-    assert last.probabilities == pytest.approx([0.47, 0.53])
-    assert solve(world, CVaR(0.1)).distribution((0, 0)).returns.tolist() == [2.0]
+    assert last.atoms.tolist() == [4.0, 6.0]
+    assert last.probs.tolist() == pytest.approx([0.47, 0.53])
+    assert solve(world, CVaR(0.1)).distribution((0, 0)).atoms.tolist() == [2.0]
 
 
 def test_distributions_use_the_given_discount_or_that_of_the_world():
     world = WORLDS["Quantail/Chain-v0"]()
     wages = dict.fromkeys(world.states, 0)
     for discount, expected in ((0.5, 1.9375), (1.0, 5.0), (None, (1 - 0.99**5) / 0.01)):
-        assert follow(world, wages, discount).distribution((0,)).mean() == pytest.approx(expected)
-        assert solve(world, CVaR(0.1), discount).distribution((0,)).mean() == pytest.approx(expected)
+        assert float(follow(world, wages, discount).distribution((0,)).mean()) == pytest.approx(expected)
+        assert float(solve(world, CVaR(0.1), discount).distribution((0,)).mean()) == pytest.approx(
+            expected
+        )
         assert static_best(world, CVaR(0.1), discount)[1] >= expected - 1e-9
 
 
@@ -223,7 +233,7 @@ def test_following_the_optimal_policy_gives_the_distributions_of_the_solution(na
     solution = solve(world, CVaR(0.25))
     followed = follow(world, solution.policy)
     for key, distribution in solution.distributions.items():
-        assert followed.distributions[key].distance(distribution) == 0
+        assert followed.distributions[key].wasserstein(distribution) == 0
 
 
 def test_one_deviation_returns_the_pairs_that_an_episode_with_one_deviation_may_visit():
@@ -254,16 +264,18 @@ def test_the_path_along_the_cliff_is_best_on_average_and_the_one_above_is_best_i
     assert path(world, averse.policy)[0] == "up"
     short, long = neutral.distribution((0, 0)), averse.distribution((0, 0))
     assert short.mean() > long.mean()
-    assert short.value(CVaR(0.1)) < long.value(CVaR(0.1))
-    assert len(long.returns) == 1
+    assert CVaR(0.1).value(short) < CVaR(0.1).value(long)
+    assert len(long.atoms) == 1
 
 
 def test_the_distance_of_two_distributions_is_the_area_between_them():
     rng = np.random.default_rng(0)
     one, other = rng.normal(0, 1, 500), rng.normal(0.5, 2, 500)
     expected = np.abs(np.sort(one) - np.sort(other)).mean()
-    assert ExactDistribution.of(one).distance(ExactDistribution.of(other)) == pytest.approx(expected)
-    assert ExactDistribution.of(one).distance(ExactDistribution.of(one)) == 0
+    assert float(ReturnDistribution.of(one).wasserstein(ReturnDistribution.of(other))) == pytest.approx(
+        expected
+    )
+    assert ReturnDistribution.of(one).wasserstein(ReturnDistribution.of(one)) == 0
 
 
 def test_per_step_risk_is_not_the_static_risk_of_the_episode():
@@ -273,11 +285,8 @@ def test_per_step_risk_is_not_the_static_risk_of_the_episode():
         world = WORLDS[name]()
         for eta in np.linspace(0.05, 0.95, 19):
             risk = CVaR(float(eta))
-            per_step = (
-                follow(world, solve(world, risk, 1.0).policy, 1.0)
-                .distribution(world.states[0])
-                .value(risk)
-            )
+            followed = follow(world, solve(world, risk, 1.0).policy, 1.0)
+            per_step = float(risk.value(followed.distribution(world.states[0])))
             gaps.append(static_best(world, risk, 1.0)[1] - per_step)
     assert min(gaps) >= -1e-9  # no stationary policy is better than the best one
     assert max(gaps) > 0.01

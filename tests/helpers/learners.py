@@ -31,3 +31,9 @@ def batch(size=4, seed=0, actions=2, done=0.3):
         next_observations=torch.randn(size, 3, generator=g),
         weights=torch.ones(size),
     )
+
+
+def given(*taus):
+    """A sampler that hands out these quantile fractions, one tensor per call."""
+    waiting = list(taus)
+    return lambda batch, count: waiting.pop(0)

@@ -4,7 +4,7 @@ import pytest
 import torch
 from torch.autograd import gradcheck
 
-from quantail.learning.losses import (
+from quantail.networks.losses import (
     categorical_divergence,
     fraction_loss,
     huber,

@@ -8,12 +8,12 @@ import pytest
 import torch
 
 from quantail.errors import QuantailError
-from quantail.learning.objectives import compute_loss
 from quantail.networks import build_network
 from quantail.recipes import AGENTS
 from quantail.risk import CVaR, Neutral
 from quantail.settings import Settings
-from tests.helpers.learners import SPEC, batch, learner
+from quantail.taus import midpoint_taus
+from tests.helpers.learners import SPEC, batch, given, learner
 from tests.helpers.loops import double_loop
 
 HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions")
@@ -31,7 +31,7 @@ def other_target(mine, seed=9):
 def test_the_next_action_is_the_online_networks_where_double_and_else_the_targets(head, double):
     mine = other_target(learner(head=head, double=double, **TINY), seed=13)
     data = batch(60)
-    draws = copy.deepcopy(mine.taus)
+    draws = copy.deepcopy(mine.taus.generator)
     policy = torch.from_numpy(draws.random((60, 3), dtype=np.float32))
     levels = torch.from_numpy(draws.random((60, 5), dtype=np.float32))
     target = mine.targets(data)
@@ -39,20 +39,22 @@ def test_the_next_action_is_the_online_networks_where_double_and_else_the_target
 
     def choice(network):
         with torch.no_grad():
-            return network.values(network.features(following), mine.risk, policy).argmax(dim=1)
+            return network.head.value(network.features(following), mine.risk, given(policy)).argmax(
+                dim=1
+            )
 
     best, wrong = choice(mine.online), choice(mine.target)
     if not double:
         best, wrong = wrong, best
     assert (best != wrong).any()  # so that the wrong network would show
     with torch.no_grad():
-        distribution = mine.target.distribution(mine.target.features(following), levels)
+        distribution = mine.target.head.distribution(mine.target.features(following), given(levels))
     for row in range(60):
-        expected = data.rewards[row] + data.discounts[row] * distribution.atoms[row, :, best[row]]
+        expected = data.rewards[row] + data.discounts[row] * distribution.atoms[row, best[row]]
         torch.testing.assert_close(target.atoms[row], expected, rtol=1e-4, atol=1e-5)
         if head == "categorical":
-            probabilities = distribution.weights[row, :, best[row]]
-            torch.testing.assert_close(target.weights[row], probabilities, rtol=1e-4, atol=1e-5)
+            probabilities = distribution.probs[row, best[row]]
+            torch.testing.assert_close(target.probs[row], probabilities, rtol=1e-4, atol=1e-5)
 
 
 def test_rainbows_target_is_the_projected_n_step_law_of_the_online_networks_action():
@@ -60,17 +62,21 @@ def test_rainbows_target_is_the_projected_n_step_law_of_the_online_networks_acti
     mine = other_target(learner(head="categorical", double=True, atoms=11, value_min=-2, value_max=3))
     data = batch(20, done=0.3)
     with torch.no_grad():
-        online = mine.online.distribution(mine.online.features(data.next_observations), data.rewards)
-        frozen = mine.target.distribution(mine.target.features(data.next_observations), data.rewards)
-        now = mine.online.distribution(mine.online.features(data.observations), data.rewards)
-    best = (online.atoms * online.weights).sum(dim=1).argmax(dim=1)
+        online = mine.online.head.distribution(
+            mine.online.features(data.next_observations), midpoint_taus
+        )
+        frozen = mine.target.head.distribution(
+            mine.target.features(data.next_observations), midpoint_taus
+        )
+        now = mine.online.head.distribution(mine.online.features(data.observations), midpoint_taus)
+    best = online.mean().argmax(dim=1)
     support = torch.linspace(-2, 3, 11, dtype=torch.float64)
     priorities = mine.update(data)
     for row in range(20):
         atoms = data.rewards[row].double() + data.discounts[row].double() * support
-        probabilities = frozen.weights[row, :, best[row]].double()
+        probabilities = frozen.probs[row, best[row]].double()
         projected = double_loop(atoms[None], probabilities[None], support)[0]
-        predicted = now.weights[row, :, data.actions[row]].double()
+        predicted = now.probs[row, data.actions[row]].double()
         divergence = (torch.xlogy(projected, projected) - projected * predicted.log()).sum()
         assert float(priorities[row]) == pytest.approx(float(divergence), rel=1e-3, abs=1e-5)
 
@@ -117,7 +123,7 @@ def test_noise_is_drawn_afresh_for_the_prediction_the_target_and_the_choice(doub
             lambda layer, inputs, output, name=name: seen.append((name, layer.noise[0].clone()))
         )
     mine.update(batch())
-    expected = ["target", "online", "online"] if double else ["target", "online"]
+    expected = ["online", "target", "online"] if double else ["target", "online"]
     assert [name for name, _ in seen] == expected
     assert all(not torch.equal(a, b) for (_, a), (_, b) in itertools.combinations(seen, 2))
     assert len(seen) == draws
@@ -141,26 +147,21 @@ def test_the_munchausen_target_takes_both_policies_from_the_target_network(head)
     if head == "fractions":
         mine = uneven(mine)
     data = batch(30)
-    draws = copy.deepcopy(mine.taus)
+    draws = copy.deepcopy(mine.taus.generator)
     policy, levels, here = (
         torch.from_numpy(draws.random((30, count), dtype=np.float32)) for count in (3, 5, 3)
     )
     target = mine.targets(data)
     net = mine.target
     with torch.no_grad():
-        now = net.values(net.features(data.observations), Neutral(), here).double()
-        then = net.values(net.features(data.next_observations), Neutral(), policy).double()
-        distribution = net.distribution(net.features(data.next_observations), levels)
-        mean = (
-            distribution.atoms
-            if distribution.weights is None
-            else distribution.atoms * distribution.weights * distribution.atoms.shape[1]
-        )
+        now = net.head.value(net.features(data.observations), Neutral(), given(here)).double()
+        then = net.head.value(net.features(data.next_observations), Neutral(), given(policy)).double()
+        mean = net.head.distribution(net.features(data.next_observations), given(levels)).mean()
     for row in range(30):
         logs = torch.log_softmax(now[row] / 0.1, dim=0)
         bonus = 0.9 * max(-1.0, 0.1 * float(logs[data.actions[row]]))
         after = torch.log_softmax(then[row] / 0.1, dim=0)
-        soft = float((after.exp() * (mean[row].double().mean(dim=0) - 0.1 * after)).sum())
+        soft = float((after.exp() * (mean[row].double() - 0.1 * after)).sum())
         expected = float(data.rewards[row]) + bonus + float(data.discounts[row]) * soft
         assert float(target.mean()[row]) == pytest.approx(expected, abs=1e-4)
 
@@ -217,7 +218,7 @@ def test_a_learner_of_every_agent_restored_from_its_tensors_goes_on_bit_for_bit(
         b = learner(**parts, optimizer=optimizer, target_samples=5, policy_samples=3, seed=5)
         b.online.load_state_dict(a.online.state_dict())
         b.restore({k: v.clone() for k, v in a.tensors().items()})
-        b.taus.bit_generator.state = a.taus.bit_generator.state
+        b.taus.generator.bit_generator.state = a.taus.generator.bit_generator.state
         b.noise.bit_generator.state = a.noise.bit_generator.state
         for seed in range(3, 6):
             assert torch.equal(a.update(batch(seed=seed)), b.update(batch(seed=seed)))
@@ -270,21 +271,21 @@ def test_fqfs_loss_is_the_triple_loop_at_its_own_levels_with_targets_counted_by_
         levels = mine.online.head.fractions(mine.online.features(data.observations))
         taus = (levels[:, 1:] + levels[:, :-1]) / 2
         predictions = mine.online.head.implicit.quantiles(mine.online.features(data.observations), taus)
-        distribution = mine.target.distribution(mine.target.features(data.next_observations), taus)
-        best = (distribution.atoms * distribution.weights).sum(dim=1).argmax(dim=1)
+        distribution = mine.target.head.distribution(
+            mine.target.features(data.next_observations), midpoint_taus
+        )
+        best = distribution.mean().argmax(dim=1)
     priorities = mine.update(data)
     for row in range(5):
         total = 0.0
         for i, j in itertools.product(range(6), range(6)):
-            target = data.rewards[row] + data.discounts[row] * distribution.atoms[row, j, best[row]]
+            target = data.rewards[row] + data.discounts[row] * distribution.atoms[row, best[row], j]
             delta = float(target - predictions[row, i, data.actions[row]])
             size = 0.5 * delta**2 if abs(delta) <= 1 else abs(delta) - 0.5
-            total += (
-                float(distribution.weights[row, j, 0]) * abs(float(taus[row, i]) - (delta < 0)) * size
-            )
+            total += float(distribution.probs[row, 0, j]) * abs(float(taus[row, i]) - (delta < 0)) * size
         assert float(priorities[row]) == pytest.approx(total, rel=1e-4)
     assert (
-        distribution.weights.max() > 3 * distribution.weights.min()
+        distribution.probs.max() > 3 * distribution.probs.min()
     )  # so that counting them equally would show
 
 
@@ -292,7 +293,7 @@ def test_the_torsos_gradient_is_that_of_the_quantile_loss_alone():
     mine = uneven(learner(head="fractions", **TINY))
     other, data = copy.deepcopy(mine), batch(8)
     head, features = other.online.head, other.online.features(data.observations)
-    outcome = compute_loss(head, features, data.actions, other.targets(data), 1.0, None)
+    outcome = head.loss(features, data.actions, other.targets(data), midpoint_taus)
     outcome.losses.mean().backward()
     mine.update(data)
     torch.testing.assert_close(mine.online.torso[1].weight.grad, other.online.torso[1].weight.grad)

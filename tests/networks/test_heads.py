@@ -7,9 +7,11 @@ import torch
 
 from quantail.networks import build_network
 from quantail.networks.layers import NoisyLinear, initialise
-from quantail.risk import CPW, Custom, CVaR, Neutral, Norm, Pow, Wang, midpoints
+from quantail.risk import CPW, Custom, CVaR, Neutral, Norm, Pow, Wang
 from quantail.settings import Settings
 from quantail.spaces import ObservationSpec
+from quantail.taus import midpoint_taus, midpoints
+from tests.helpers.learners import given
 
 VECTOR = ObservationSpec((5,), "float32", "vector")
 HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions")
@@ -35,13 +37,13 @@ def test_every_head_answers_each_level_by_itself_and_every_weight_gets_a_gradien
     net = network(head, dueling=dueling, noisy=noisy)
     net.draw_noise(np.random.default_rng(0))
     psi, taus = features(net), torch.rand(4, 6).double()
-    returns = net.quantiles(psi, taus)
+    returns = net.head.quantiles(psi, taus)
     assert returns.shape == (4, 6, ACTIONS)
     for row, column in itertools.product(range(4), range(6)):
-        alone = net.quantiles(psi[row : row + 1], taus[row : row + 1, column : column + 1])
+        alone = net.head.quantiles(psi[row : row + 1], taus[row : row + 1, column : column + 1])
         torch.testing.assert_close(returns[row, column], alone[0, 0], rtol=1e-5, atol=1e-9)
-    learned = net.distribution(psi, taus)
-    (learned.atoms if learned.weights is None else learned.atoms * learned.weights).sum().backward()
+    learned = net.head.distribution(psi, midpoint_taus)
+    learned.mean().sum().backward()
     for name, parameter in net.head.named_parameters():
         if "proposal" not in name and not (dueling and name.startswith("f.2")):
             assert parameter.grad is not None, name
@@ -52,7 +54,7 @@ def test_every_head_answers_each_level_by_itself_and_every_weight_gets_a_gradien
 def test_heads_with_fixed_atoms_have_quantiles_that_never_fall(head, dueling):
     net = network(head, dueling=dueling)
     taus = torch.linspace(0, 1, 101).double().expand(4, -1)
-    assert (net.quantiles(features(net), taus).diff(dim=1) >= 0).all()
+    assert (net.head.quantiles(features(net), taus).diff(dim=1) >= 0).all()
 
 
 @pytest.mark.parametrize("risk", [Neutral(), CVaR(0.3), Wang(0.5)], ids=str)
@@ -61,8 +63,8 @@ def test_the_value_of_every_head_is_the_mean_of_its_quantiles_through_the_distor
     net = network(head)
     psi = features(net)
     many = midpoints(20_000, torch.float64).expand(4, -1)
-    value = net.values(psi, risk, many)
-    expected = net.quantiles(psi, risk(many)).mean(dim=1)
+    value = net.head.value(psi, risk, given(many))
+    expected = net.head.quantiles(psi, risk(many)).mean(dim=1)
     torch.testing.assert_close(value, expected, rtol=0, atol=2e-3)
 
 
@@ -74,33 +76,34 @@ EVERY_KIND = [Neutral(), CPW(0.71), Wang(-0.75), Pow(-2), CVaR(0.3), Norm(3), Cu
 def test_the_value_of_every_head_has_the_gradient_of_finite_differences_in_the_features(
     head, risk, monkeypatch
 ):
-    monkeypatch.setattr("quantail.risk.HALVINGS", 52)  # so that differences can be as small as 1e-6
+    # So that differences can be as small as 1e-6.
+    monkeypatch.setattr("quantail.risk.distortions.HALVINGS", 52)
     net = network(head)
     psi = features(net, batch=2).requires_grad_()
     taus = torch.rand(2, 8, generator=torch.Generator().manual_seed(1)).double()
-    assert torch.autograd.gradcheck(lambda x: net.values(x, risk, taus), psi, eps=1e-6, atol=1e-6)
+    assert torch.autograd.gradcheck(
+        lambda x: net.head.value(x, risk, given(taus)), psi, eps=1e-6, atol=1e-6
+    )
 
 
 @pytest.mark.parametrize("head", HEADS)
 def test_values_and_law_together_are_what_they_are_apart(head):
     net = network(head)
     psi, few, more = features(net), torch.rand(4, 3).double(), torch.rand(4, 5).double()
-    values, distribution = net.values_and_distribution(psi, CVaR(0.5), few, more)
-    torch.testing.assert_close(values, net.values(psi, CVaR(0.5), few))
-    torch.testing.assert_close(distribution.atoms, net.distribution(psi, more).atoms)
+    values, distribution = net.head.value_and_distribution(psi, CVaR(0.5), given(few, more))
+    torch.testing.assert_close(values, net.head.value(psi, CVaR(0.5), given(few)))
+    torch.testing.assert_close(distribution.atoms, net.head.distribution(psi, given(more)).atoms)
 
 
 def test_the_categorical_law_is_a_softmax_over_an_even_support():
     net = network("categorical", value_min=-2.0, value_max=3.0)
     psi = features(net)
-    distribution = net.distribution(psi, psi)
-    assert distribution.atoms[0, :, 0].tolist() == pytest.approx(np.linspace(-2, 3, 11).tolist())
+    distribution = net.head.distribution(psi, midpoint_taus)
+    assert distribution.atoms[0, 0].tolist() == pytest.approx(np.linspace(-2, 3, 11).tolist())
     logits = net.head.f(psi).view(4, 11, ACTIONS)
     for row, action in itertools.product(range(4), range(ACTIONS)):
         one = [math.exp(float(x)) for x in logits[row, :, action].detach()]
-        assert distribution.weights[row, :, action].tolist() == pytest.approx(
-            [x / sum(one) for x in one]
-        )
+        assert distribution.probs[row, action].tolist() == pytest.approx([x / sum(one) for x in one])
 
 
 def test_fractions_rise_from_zero_to_one_and_each_atom_has_the_chance_between_two():
@@ -116,10 +119,12 @@ def test_fractions_rise_from_zero_to_one_and_each_atom_has_the_chance_between_tw
     fractions = net.head.fractions(psi)
     assert (fractions.diff(dim=1) > 0).all()
     shares = torch.softmax(net.head.proposal(psi), dim=1)
-    distribution = net.distribution(psi, psi)
-    torch.testing.assert_close(distribution.weights[:, :, 0], shares, rtol=1e-6, atol=1e-9)
+    distribution = net.head.distribution(psi, midpoint_taus)
+    torch.testing.assert_close(distribution.probs[:, 0], shares, rtol=1e-6, atol=1e-9)
     levels = (fractions[:, :-1] + fractions[:, 1:]) / 2
-    torch.testing.assert_close(distribution.atoms, net.head.implicit.quantiles(psi, levels))
+    torch.testing.assert_close(
+        distribution.atoms, net.head.implicit.quantiles(psi, levels).transpose(1, 2)
+    )
 
 
 # Dueling
@@ -141,7 +146,9 @@ def test_dueling_of_a_categorical_law_acts_on_logits_atom_by_atom_as_in_rainbow(
     psi = features(net)
     value, advantage = net.head.v(psi), net.head.f(psi).view(4, 11, ACTIONS)
     logits = value[:, :, None] + advantage - advantage.mean(dim=2, keepdim=True)
-    torch.testing.assert_close(net.distribution(psi, psi).weights, torch.softmax(logits, dim=1))
+    torch.testing.assert_close(
+        net.head.distribution(psi, midpoint_taus).probs, torch.softmax(logits, dim=1).transpose(1, 2)
+    )
 
 
 def rising_streams(head):
@@ -168,7 +175,7 @@ def test_dueling_never_makes_a_quantile_function_fall_where_its_streams_do_not(h
     net = rising_streams(head)
     psi = features(net).abs() + 0.1
     taus = torch.linspace(0.05, 0.95, 19).double().expand(4, -1)
-    returns = net.quantiles(psi, taus)
+    returns = net.head.quantiles(psi, taus)
     assert (returns.diff(dim=1) >= -1e-9).all()
     assert (returns[:, -1, 1] - returns[:, 0, 1] > 1).all()
 
@@ -178,8 +185,8 @@ def test_dueling_of_fixed_quantiles_leaves_the_mean_over_actions_to_the_value_st
     psi = features(net)
     value, advantage = net.head.v(psi), net.head.f(psi).view(4, 8, ACTIONS)
     expected = value[:, :, None] + advantage - advantage.mean(dim=(1, 2), keepdim=True)
-    atoms = net.distribution(psi, psi).atoms
-    torch.testing.assert_close(atoms, expected)
+    atoms = net.head.distribution(psi, midpoint_taus).atoms
+    torch.testing.assert_close(atoms, expected.transpose(1, 2))
     torch.testing.assert_close(atoms.mean(dim=(1, 2)), value.mean(dim=1))
 
 
@@ -189,7 +196,7 @@ def test_dueling_of_implicit_quantiles_leaves_the_median_over_actions_to_the_val
     merged = psi.unsqueeze(1) * net.head.phi(taus)
     value, advantage = net.head.v(merged), net.head.f(merged)
     expected = value + advantage - advantage[:, 1:2].mean(dim=2, keepdim=True)
-    returns = net.quantiles(psi, taus)
+    returns = net.head.quantiles(psi, taus)
     torch.testing.assert_close(returns, expected)
     torch.testing.assert_close(returns[:, 1].mean(dim=1), value[:, 1, 0])
 
@@ -250,14 +257,14 @@ def test_noise_starts_at_sigma_over_root_fan_in_for_weights_and_biases_and_avera
 def test_dropped_noise_is_the_mean_network_and_noise_reaches_only_the_heads_own_layers():
     net = network("implicit", noisy=True, dueling=True)
     psi, taus = features(net), torch.rand(4, 5).double()
-    quiet = net.quantiles(psi, taus)
+    quiet = net.head.quantiles(psi, taus)
     net.draw_noise(np.random.default_rng(0))
-    first = net.quantiles(psi, taus)
+    first = net.head.quantiles(psi, taus)
     net.draw_noise(np.random.default_rng(1))
-    assert not torch.allclose(first, net.quantiles(psi, taus))
+    assert not torch.allclose(first, net.head.quantiles(psi, taus))
     assert not torch.allclose(first, quiet)
     net.drop_noise()
-    assert torch.equal(net.quantiles(psi, taus), quiet)
+    assert torch.equal(net.head.quantiles(psi, taus), quiet)
     kinds = {name for name, layer in net.named_modules() if isinstance(layer, NoisyLinear)}
     assert kinds == {"head.f.0", "head.f.2", "head.v.0", "head.v.2"}
 
@@ -269,4 +276,4 @@ def test_fractions_never_fall_in_single_precision():
     psi = torch.rand(2000, 16, generator=torch.Generator().manual_seed(1))
     assert (torch.softmax(net.head.proposal(psi), dim=1).cumsum(dim=1)[:, :-1] > 1).any()
     assert (net.head.fractions(psi).diff(dim=1) >= 0).all()
-    assert net.distribution(psi, psi).value(Wang(-0.75)).isfinite().all()
+    assert net.head.value(psi, Wang(-0.75), midpoint_taus).isfinite().all()

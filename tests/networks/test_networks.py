@@ -69,7 +69,7 @@ def test_the_network_is_the_papers_formula():
         phi = torch.relu(w @ cosines + b)
         hidden = torch.relu(first.weight @ (psi[row] * phi) + first.bias)
         expected = last.weight @ hidden + last.bias
-        actual = network.quantiles(psi, taus)[row, column]
+        actual = network.head.quantiles(psi, taus)[row, column]
         torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-7)
 
 

@@ -5,8 +5,7 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from quantail.networks import QuantileNetwork, build_network, products
-from quantail.networks.heads import build_head
+from quantail.networks import ReturnNetwork, build_head, build_network, products
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.networks.products import merged_linear
 from quantail.recipes import compose
@@ -79,7 +78,7 @@ def test_features_are_left_out_where_that_pays_and_kept_in_aligned_numbers():
 def test_a_head_learns_the_same_as_without_it(monkeypatch, embedding, parts):
     monkeypatch.setattr(products, "MIN_SKIPPED", 0)
     settings = compose("minatar", {"embedding": embedding, **parts})
-    head = build_head(settings, FEATURES, actions=3, nonnegative=True).double()
+    head = build_head(settings, FEATURES, num_actions=3, nonnegative=True).double()
     initialise(head, torch.Generator().manual_seed(0))
     for layer in head.modules():
         if isinstance(layer, NoisyLinear):
@@ -118,7 +117,7 @@ def test_without_gradients_no_more_than_a_chunk_is_held(monkeypatch):
 
 
 def test_a_head_skips_zeros_where_rows_are_many_and_does_not_where_they_are_few():
-    head = build_head(compose("minatar", {}), FEATURES, actions=3, nonnegative=True)
+    head = build_head(compose("minatar", {}), FEATURES, num_actions=3, nonnegative=True)
     initialise(head, torch.Generator().manual_seed(0))
 
     def functions(batch, levels):
@@ -136,7 +135,7 @@ def test_a_head_skips_zeros_where_rows_are_many_and_does_not_where_they_are_few(
 
 def test_levels_that_are_not_contiguous_get_their_own_gradient(monkeypatch):
     monkeypatch.setattr(products, "MIN_SKIPPED", 0)
-    head = build_head(compose("minatar", {}), FEATURES, actions=3, nonnegative=True).double()
+    head = build_head(compose("minatar", {}), FEATURES, num_actions=3, nonnegative=True).double()
     initialise(head, torch.Generator().manual_seed(0))
     psi = torch.relu(example()[0].detach())
     taus = torch.rand(LEVELS, BATCH, dtype=torch.float64).t().requires_grad_()
@@ -154,7 +153,7 @@ def test_levels_that_are_not_contiguous_get_their_own_gradient(monkeypatch):
 )
 def test_what_has_no_shared_zeros_is_not_taken_for_it(change):
     settings = compose("minatar", change)
-    assert not build_head(settings, FEATURES, actions=3, nonnegative=True).sparse
+    assert not build_head(settings, FEATURES, num_actions=3, nonnegative=True).sparse
 
 
 class Tanh(torch.nn.Module):
@@ -172,8 +171,8 @@ class Tanh(torch.nn.Module):
 
 def test_behind_a_torso_with_negative_features_no_zeros_are_skipped_and_gradients_are_right():
     torch.manual_seed(0)
-    head = build_head(compose("small", {}), 128, actions=3)
-    network = QuantileNetwork(Tanh(), head).double()
+    head = build_head(compose("small", {}), 128, num_actions=3)
+    network = ReturnNetwork(Tanh(), head).double()
     x, taus, w = torch.randn(32, 4).double(), torch.rand(32, 8).double(), torch.randn(32, 8, 3).double()
 
     def gradient():

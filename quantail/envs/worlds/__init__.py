@@ -1,7 +1,7 @@
 """Small tabular environments ("worlds") whose return distributions are known exactly."""
 
-from quantail.envs.worlds.exact import ExactDistribution, Solution, solve
+from quantail.envs.worlds.exact import Solution, exact_distribution, solve
 from quantail.envs.worlds.games import WORLDS
 from quantail.envs.worlds.tabular import Outcome, World
 
-__all__ = ["WORLDS", "ExactDistribution", "Outcome", "Solution", "World", "solve"]
+__all__ = ["WORLDS", "Outcome", "Solution", "World", "exact_distribution", "solve"]

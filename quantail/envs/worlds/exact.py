@@ -10,68 +10,21 @@ from dataclasses import dataclass
 from itertools import product
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
+from quantail.distributions import SAME, ReturnDistribution
 from quantail.envs.worlds.tabular import State, World
 from quantail.risk import Neutral, RiskMeasure
 
 Array = NDArray[np.float64]
-TOLERANCE = 1e-12  # returns closer than this are considered equal
 
 
-@dataclass(frozen=True)
-class ExactDistribution:
-    """A return distribution with finitely many values, in ascending order, and their probabilities."""
-
-    returns: Array
-    probabilities: Array
-
-    def mean(self) -> float:
-        return float(self.returns @ self.probabilities)
-
-    def std(self) -> float:
-        return float(np.sqrt(self.probabilities @ (self.returns - self.mean()) ** 2))
-
-    def value(self, risk: RiskMeasure) -> float:
-        """Return Q_β = Σ_i z_i (β⁻¹(c_i) − β⁻¹(c_{i−1})), where c are the cumulative probabilities."""
-        if isinstance(risk, Neutral):
-            return self.mean()
-        edges = risk.inverse(torch.from_numpy(self._cumulative())).numpy()
-        return float(np.diff(edges, prepend=0.0) @ self.returns)
-
-    def quantile(self, taus: Array) -> Array:
-        """Return the smallest return z with F(z) ≥ τ."""
-        index = np.searchsorted(self._cumulative(), np.asarray(taus, np.float64) - TOLERANCE)
-        return self.returns[np.minimum(index, len(self.returns) - 1)]
-
-    def cdf(self, returns: Array) -> Array:
-        """Return F(z), the probability of a return of at most z."""
-        index = np.searchsorted(self.returns, np.asarray(returns, np.float64) + TOLERANCE, side="right")
-        return np.concatenate([[0.0], self._cumulative()])[index]
-
-    def distance(self, other: "ExactDistribution") -> float:
-        """Return the 1-Wasserstein distance, the area between the two distribution functions."""
-        points = np.union1d(self.returns, other.returns)
-        gaps = np.abs(self.cdf(points) - other.cdf(points))
-        return float(gaps[:-1] @ np.diff(points))
-
-    @classmethod
-    def of(cls, returns: Array, probabilities: Array | None = None) -> "ExactDistribution":
-        """Return the distribution of unsorted returns, equally likely by default; merge equal ones."""
-        values = np.asarray(returns, np.float64)
-        weights = (
-            np.full(len(values), 1 / len(values)) if probabilities is None else np.asarray(probabilities)
-        )
-        order = np.argsort(values, kind="stable")
-        values, weights = values[order], weights[order]
-        first = np.concatenate([[True], np.diff(values) > TOLERANCE])
-        return cls(values[first], np.add.reduceat(weights, np.flatnonzero(first)))
-
-    def _cumulative(self) -> Array:
-        cumulative = np.minimum(np.cumsum(self.probabilities), 1.0)
-        cumulative[-1] = 1.0
-        return cumulative
+def exact_distribution(returns: Array, probabilities: Array) -> ReturnDistribution:
+    """Return the distribution of unsorted returns in ascending order, with equal returns merged."""
+    order = np.argsort(returns, kind="stable")
+    values, weights = returns[order], probabilities[order]
+    first = np.concatenate([[True], np.diff(values) > SAME])
+    return ReturnDistribution.of(values[first], np.add.reduceat(weights, np.flatnonzero(first)))
 
 
 @dataclass(frozen=True)
@@ -80,9 +33,9 @@ class Solution:
 
     policy: Mapping[State, int]
     # Returns of taking an action in a state and following the policy afterwards.
-    distributions: Mapping[tuple[State, int], ExactDistribution]
+    distributions: Mapping[tuple[State, int], ReturnDistribution]
 
-    def distribution(self, state: State) -> ExactDistribution:
+    def distribution(self, state: State) -> ReturnDistribution:
         """Return the return distribution of following the policy from a state."""
         return self.distributions[state, self.policy[state]]
 
@@ -115,20 +68,21 @@ def static_best(
     best, best_value = {}, -np.inf
     for choice in product(range(len(world.actions)), repeat=len(world.states)):
         policy = dict(zip(world.states, choice, strict=True))
-        value = follow(world, policy, discount).distribution(world.states[0]).value(risk)
-        if value > best_value + TOLERANCE:
+        value = float(risk.value(follow(world, policy, discount).distribution(world.states[0])))
+        if value > best_value + SAME:
             best, best_value = policy, value
     return best, float(best_value)
 
 
-def _distribution(
+def backup(
     world: World,
     state: State,
     action: int,
     policy: Mapping[State, int],
-    distributions: Mapping[tuple[State, int], ExactDistribution],
+    distributions: Mapping[tuple[State, int], ReturnDistribution],
     discount: float,
-) -> ExactDistribution:
+) -> ReturnDistribution:
+    """Return the distribution of r + γ Z(x′, π(x′)) after an action: one step of policy evaluation."""
     returns, probabilities = [], []
     for outcome in world.outcomes(state, action):
         if outcome.state is None:
@@ -136,9 +90,9 @@ def _distribution(
             probabilities.append(np.array([outcome.probability]))
         else:
             following = distributions[outcome.state, policy[outcome.state]]
-            returns.append(outcome.reward + discount * following.returns)
-            probabilities.append(outcome.probability * following.probabilities)
-    return ExactDistribution.of(np.concatenate(returns), np.concatenate(probabilities))
+            returns.append(outcome.reward + discount * following.atoms.numpy())
+            probabilities.append(outcome.probability * following.probabilities().numpy())
+    return exact_distribution(np.concatenate(returns), np.concatenate(probabilities))
 
 
 def _backward_induction(
@@ -150,17 +104,14 @@ def _backward_induction(
     """
     gamma = world.discount if discount is None else discount
     policy: dict[State, int] = dict(given)
-    distributions: dict[tuple[State, int], ExactDistribution] = {}
+    distributions: dict[tuple[State, int], ReturnDistribution] = {}
     actions = range(len(world.actions))
     for state in _reverse_topological_order(world):
         for action in actions:
-            distributions[state, action] = _distribution(
-                world, state, action, policy, distributions, gamma
-            )
+            distributions[state, action] = backup(world, state, action, policy, distributions, gamma)
         if state not in policy:
-            policy[state] = int(
-                np.argmax([distributions[state, action].value(risk) for action in actions])
-            )
+            values = [float(risk.value(distributions[state, action])) for action in actions]
+            policy[state] = int(np.argmax(values))
     return Solution(policy, distributions)
 
 

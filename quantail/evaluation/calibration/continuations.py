@@ -8,8 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
+from quantail.distributions import ReturnDistribution
 from quantail.envs.adapt import Adapter
-from quantail.envs.worlds import ExactDistribution
 from quantail.evaluation.calibration.play import (
     Rollout,
     bootstrap_value,
@@ -91,12 +91,12 @@ def _probe(
                 return StateProbe(*known, measured=returns[0], remark="deterministic from here on")
     except _CannotContinueError as reason:
         return StateProbe(*known, remark=str(reason))
-    measured = np.array(returns)
+    measured, predicted = np.array(returns), ReturnDistribution.of(distribution)
     noise, noise_high = sampling_noise(distribution, continuations, generator)
     return StateProbe(
         *known,
         measured=float(measured.mean()),
-        distance=ExactDistribution.of(distribution).distance(ExactDistribution.of(measured)),
+        distance=float(predicted.wasserstein(ReturnDistribution.of(measured))),
         noise=noise,
         noise_high=noise_high,
     )
@@ -137,9 +137,6 @@ def sampling_noise(
     distribution: Array, count: int, generator: np.random.Generator
 ) -> tuple[float, float]:
     """Return the mean and 95 % quantile of the distance of `count` samples from their distribution."""
-    exact = ExactDistribution.of(distribution)
-    distances = [
-        exact.distance(ExactDistribution.of(generator.choice(distribution, count)))
-        for _ in range(NOISE_REPEATS)
-    ]
+    drawn = generator.choice(distribution, (NOISE_REPEATS, count))
+    distances = ReturnDistribution.of(distribution).wasserstein(ReturnDistribution.of(drawn)).numpy()
     return float(np.mean(distances)), float(np.quantile(distances, 0.95))

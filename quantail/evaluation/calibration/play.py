@@ -14,7 +14,8 @@ from quantail.envs.adapt import Adapter
 from quantail.envs.training_signal import training_signal
 from quantail.evaluation.calibration.ranks import Array, crossing
 from quantail.evaluation.protocols import LONGEST
-from quantail.risk import RiskMeasure, midpoints
+from quantail.risk import RiskMeasure
+from quantail.taus import midpoints
 
 ATOMS = 200  # quantiles that represent a predicted distribution
 BATCH_SIZE = 16  # decisions in one forward pass: an image's features times ATOMS take much memory
@@ -150,9 +151,7 @@ def predict_distributions(
     rows = np.arange(len(actions))
     quantiles = agent.quantiles(observations, midpoints(ATOMS).numpy())  # [decisions, atoms, actions]
     distributions = quantiles[rows, :, actions].astype(np.float64)
-    if agent.settings.head == "implicit":
-        return distributions, crossing(distributions)
-    raw = agent.raw_atoms(observations)
+    raw = agent.unsorted_quantiles(observations, midpoints(ATOMS).numpy())
     return distributions, None if raw is None else crossing(raw[rows, :, actions].astype(np.float64))
 
 

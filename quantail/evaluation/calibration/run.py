@@ -14,6 +14,7 @@ from quantail.evaluation.calibration.play import Rollout, first_steps, known_ste
 from quantail.evaluation.calibration.ranks import rank, stratified_normal, tolerance
 from quantail.evaluation.calibration.result import Calibration
 from quantail.evaluation.protocols import LONGEST, whole_number
+from quantail.networks import head_class
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.settings import Settings
 
@@ -117,7 +118,7 @@ def mismatch_remarks(settings: Settings, risk: RiskMeasure) -> list[str]:
     """Return the reasons why a correct distribution may differ from the returns of the played policy."""
     remarks = []
     target = settings.target_risk or settings.risk
-    is_distributional = settings.head != "expected"
+    is_distributional = not head_class(settings).mean_only
     if not is_distributional:
         remarks.append(
             f"{settings.agent} learns only the mean: look at the bias, not at the distribution"

@@ -6,6 +6,7 @@ from pathlib import Path
 from quantail.agents.agent import Agent
 from quantail.envs import kind_of
 from quantail.errors import QuantailError
+from quantail.networks import head_class
 from quantail.registry import Trust, trusted_modules
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.run_folder import RunFolder
@@ -46,7 +47,7 @@ class RunRegistry:
             {
                 "name": folder.path.name,
                 "agent": info.settings.agent,
-                "mean_only": info.settings.head == "expected",
+                "mean_only": head_class(info.settings).mean_only,
                 "checkpoints": self.checkpoints(number),
             }
             for number, (folder, info) in enumerate(zip(self.folders, self.infos, strict=True))

@@ -10,10 +10,10 @@ from PIL import Image
 
 from quantail.envs.names import picture_legend
 from quantail.errors import QuantailError
-from quantail.risk import MEASURES, RiskMeasure
+from quantail.risk import RiskMeasure
 from quantail.viewing.live.player import Player
 from quantail.viewing.live.registry import RunRegistry
-from quantail.viewing.live.sliders import OWN, make_measure, measures
+from quantail.viewing.live.sliders import OWN, SLIDERS, make_measure, measures
 from quantail.viewing.scenes import TAUS, densities, tau_weights
 
 SPEEDS = (1, 2, 4, 8, 15, 30, 60)  # decisions per second
@@ -184,13 +184,14 @@ def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
     scene, trace = player.scene, player.trace
     begin = max(0, len(trace.rewards) - STRIP_STEPS)
     returns, known = trace.actual_returns(player.agent.settings.discount, begin)
+    weights = tau_weights(player.risk)
     shown: dict[str, Any] = {
         "run": run,
         "checkpoint": str(player.agent.checkpoint),
         "risk": str(player.risk),
-        "measure": player.risk.name if player.risk.name in MEASURES else OWN,
+        "measure": player.risk.name if player.risk.name in SLIDERS or player.risk.is_neutral else OWN,
         "eta": getattr(player.risk, "eta", None),
-        "weights": _rounded(tau_weights(player.risk)),
+        "weights": None if weights is None else _rounded(weights),
         "picture": _data_url(scene.picture),
         "names": player.names,
         "means": _rounded(scene.means),

@@ -24,6 +24,8 @@ SLIDERS = {
     "pow": Slider(-5.0, 5.0, 0.1, -2.0, "risk-averse", "risk-seeking"),
     "cpw": Slider(0.3, 1.5, 0.01, 0.71, "less weight on the tails", "more"),
     "norm": Slider(1, 30, 1, 3, "neutral", "tails ignored"),
+    "mean-std": Slider(-3.0, 3.0, 0.05, 1.0, "risk-seeking", "risk-averse"),
+    "entropic": Slider(-5.0, 5.0, 0.05, 1.0, "risk-seeking", "risk-averse"),
 }
 
 
@@ -39,9 +41,12 @@ def measures(own: RiskMeasure) -> list[dict[str, object]]:
             "slider": vars(SLIDERS[name]) if name in SLIDERS else None,
         }
         for name, measure in MEASURES.items()
+        if name in SLIDERS or measure.is_neutral
     ]
     others: list[dict[str, object]] = (
-        [] if own.name in MEASURES else [{"name": OWN, "summary": str(own), "slider": None}]
+        []
+        if own.name in SLIDERS or own.is_neutral
+        else [{"name": OWN, "summary": str(own), "slider": None}]
     )
     return [*known, *others]
 

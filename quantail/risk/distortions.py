@@ -1,44 +1,37 @@
-"""Distortion risk measures: maps β of τ ∈ [0, 1] into [0, 1].
+"""Distortion risk measures: the mean of Z at β(τ), with β a map of τ ∈ [0, 1] into [0, 1].
 
-An agent values an action at Q_β = E[Z_β(τ)] with τ uniform. Every measure here is a small frozen
-dataclass that is called with τ (a tensor, an array or a number) and answers in kind, and whose
-`str` is the text form used on the command line: `cvar:0.25`.
+An action is worth Q_β = E[Z_β(τ)] for uniform τ. Each measure is a small frozen dataclass that can be
+called with τ (a tensor, an array or a number), and whose `str` is the text form used on the command
+line: `cvar:0.25`.
 """
 
 import math
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any, ClassVar, overload
+from typing import Any, overload
 
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quantail.errors import QuantailError, did_you_mean
-from quantail.registry import Origin, import_named
+from quantail.distributions import ReturnDistribution
+from quantail.errors import QuantailError
+from quantail.risk.measures import DecisionContext, RiskMeasure, TauMap
 
-TauMap = Callable[[Tensor], Tensor]
 
-
-class RiskMeasure:
-    """What all measures share: their text form, their range, and being called with τ of any kind."""
-
-    name: ClassVar[str]
-    summary: ClassVar[str]
-    takes: ClassVar[str] = ""  # what η may be, where there is one
-    neutral_eta: ClassVar[float | None] = None  # where the measure is the mean, if η can go there
+class Distortion(RiskMeasure):
+    """A measure that is given by its map β of the quantile fraction τ."""
 
     def distort(self, tau: Tensor) -> Tensor:
-        """β(τ)."""
+        """Return β(τ)."""
         raise NotImplementedError
 
-    def inverse(self, level: Tensor) -> Tensor:
+    def inverse(self, probability: Tensor) -> Tensor:
         """Return β⁻¹(c), the share of uniform τ that β maps to c or below, by bisection.
 
         The gradient is 1/β′(β⁻¹(c)), and 0 where β jumps over c or does not reach it. Measures with a
         closed form override this.
         """
-        inverse: Tensor = _BisectedInverse.apply(level, self)  # type: ignore[no-untyped-call]
+        inverse: Tensor = _BisectedInverse.apply(probability, self)  # type: ignore[no-untyped-call]
         return inverse
 
     def slope(self, tau: Tensor) -> Tensor:
@@ -51,17 +44,15 @@ class RiskMeasure:
         low, high = (tau - 1e-5).clamp(min=0), (tau + 1e-5).clamp(max=1)
         return (self.distort(high) - self.distort(low)) / (high - low)
 
-    def in_range(self) -> bool:
-        """Whether η is one that the measure takes."""
-        return True
+    def value(self, z: ReturnDistribution, context: DecisionContext | None = None) -> Tensor:
+        return z.distorted(self.inverse)
 
-    def __post_init__(self) -> None:
-        if not self.in_range():
-            raise QuantailError(f"risk {self} is out of range: {self.name}:η takes {self.takes}.")
+    @property
+    def tau_map(self) -> TauMap | None:
+        return self.distort
 
-    def __str__(self) -> str:
-        eta = getattr(self, "eta", None)
-        return self.name if eta is None else f"{self.name}:{_exact(eta)}"
+    def tau_weights(self, edges: Tensor) -> Tensor:
+        return self.inverse(edges).diff()
 
     @overload
     def __call__(self, tau: Tensor) -> Tensor: ...
@@ -79,21 +70,25 @@ class RiskMeasure:
 
 
 @dataclass(frozen=True)
-class Neutral(RiskMeasure):
+class Neutral(Distortion):
     """β(τ) = τ: the plain mean."""
 
     name = "neutral"
     summary = "the mean return: no preference about risk"
+    is_neutral = True
+
+    def value(self, z: ReturnDistribution, context: DecisionContext | None = None) -> Tensor:
+        return z.mean()
 
     def distort(self, tau: Tensor) -> Tensor:
         return tau
 
-    def inverse(self, level: Tensor) -> Tensor:
-        return level
+    def inverse(self, probability: Tensor) -> Tensor:
+        return probability
 
 
 @dataclass(frozen=True)
-class CPW(RiskMeasure):
+class CPW(Distortion):
     """Cumulative probability weighting: τ^η / (τ^η + (1 − τ)^η)^(1/η)."""
 
     eta: float
@@ -112,7 +107,7 @@ class CPW(RiskMeasure):
 
 
 @dataclass(frozen=True)
-class Wang(RiskMeasure):
+class Wang(Distortion):
     """Φ(Φ⁻¹(τ) + η): averse for η < 0, seeking for η > 0."""
 
     eta: float
@@ -128,12 +123,12 @@ class Wang(RiskMeasure):
         shifted: Tensor = torch.special.ndtr(torch.special.ndtri(tau) + self.eta)
         return shifted
 
-    def inverse(self, level: Tensor) -> Tensor:
-        return _inside(Wang(-self.eta).distort, level)
+    def inverse(self, probability: Tensor) -> Tensor:
+        return _inside(Wang(-self.eta).distort, probability)
 
 
 @dataclass(frozen=True)
-class Pow(RiskMeasure):
+class Pow(Distortion):
     """τ^(1/(1+|η|)) for η ≥ 0, and its mirror 1 − (1 − τ)^(1/(1+|η|)) for η < 0."""
 
     eta: float
@@ -152,15 +147,15 @@ class Pow(RiskMeasure):
         # 1 − (1 − τ)^e without the cancellation near τ = 0.
         return -torch.expm1(exponent * torch.log1p(-tau))
 
-    def inverse(self, level: Tensor) -> Tensor:
+    def inverse(self, probability: Tensor) -> Tensor:
         power = 1.0 + abs(self.eta)
         if self.eta >= 0:
-            return level**power
-        return _inside(lambda inner: -torch.expm1(power * torch.log1p(-inner)), level)
+            return probability**power
+        return _inside(lambda inner: -torch.expm1(power * torch.log1p(-inner)), probability)
 
 
 @dataclass(frozen=True)
-class CVaR(RiskMeasure):
+class CVaR(Distortion):
     """ητ: the mean of the worst fraction η of returns."""
 
     eta: float
@@ -175,17 +170,17 @@ class CVaR(RiskMeasure):
     def distort(self, tau: Tensor) -> Tensor:
         return self.eta * tau
 
-    def inverse(self, level: Tensor) -> Tensor:
-        return (level / self.eta).clamp(max=1)
+    def inverse(self, probability: Tensor) -> Tensor:
+        return (probability / self.eta).clamp(max=1)
 
 
 @dataclass(frozen=True)
-class Norm(RiskMeasure):
+class Norm(Distortion):
     """The quantile function of the mean of η uniforms: less weight on both tails."""
 
     eta: int
     name = "norm"
-    summary = "the mean of η uniform levels: ignores both tails"
+    summary = "the mean of η uniform quantile fractions: ignores both tails"
     takes = "a whole number from 1 to 30"
 
     def in_range(self) -> bool:
@@ -199,14 +194,14 @@ class Norm(RiskMeasure):
         lower = _bates_quantile(torch.where(upper, 1 - tau, tau).double(), int(self.eta))
         return torch.where(upper, 1 - lower, lower).to(tau.dtype)
 
-    def inverse(self, level: Tensor) -> Tensor:
-        n, upper = int(self.eta), level > 0.5
-        below = _irwin_hall_cdf(n * torch.where(upper, 1 - level, level).double(), n)
-        return torch.where(upper, 1 - below, below).to(level.dtype)
+    def inverse(self, probability: Tensor) -> Tensor:
+        n, upper = int(self.eta), probability > 0.5
+        below = _irwin_hall_cdf(n * torch.where(upper, 1 - probability, probability).double(), n)
+        return torch.where(upper, 1 - below, below).to(probability.dtype)
 
 
 @dataclass(frozen=True)
-class Custom(RiskMeasure):
+class Custom(Distortion):
     """A user's own map of τ, checked once to be a distortion."""
 
     map: TauMap
@@ -241,50 +236,9 @@ class Custom(RiskMeasure):
         return self.text
 
 
-MEASURES: dict[str, type[RiskMeasure]] = {
-    measure.name: measure for measure in (Neutral, CPW, Wang, Pow, CVaR, Norm)
-}
-
-
-def parse_risk(risk: str | RiskMeasure | TauMap, origin: Origin | None = None) -> RiskMeasure:
-    """A measure from its text form (`cvar:0.25`, `neutral`, `module:function`) or from any callable.
-
-    `origin` says which file gave the text; without it, the user did, and any module is imported.
-    """
-    if isinstance(risk, RiskMeasure):
-        return risk
-    if not isinstance(risk, str):
-        if not callable(risk):
-            raise QuantailError(f"risk takes a text such as 'cvar:0.25' or a map of τ, not {risk!r}.")
-        return Custom(risk)
-    name, _, parameter = risk.strip().partition(":")
-    measure = MEASURES.get(name.lower())
-    if measure is Neutral and not parameter:
-        return Neutral()
-    if measure is None or measure is Neutral:
-        if measure is None and parameter and not _is_number(parameter):
-            return Custom(_imported(risk, name, parameter, origin), risk)
-        raise QuantailError(
-            f"unknown risk {risk!r}: it takes neutral, cpw:η, wang:η, pow:η, cvar:η, norm:η "
-            f"or module:function.{did_you_mean(name, MEASURES)}"
-        )
-    if not _is_number(parameter):
-        raise QuantailError(f"risk {risk!r}: {name}:η takes {measure.takes}.")
-    return measure(float(parameter))  # type: ignore[call-arg]
-
-
-def annealed(measure: RiskMeasure, share: float) -> RiskMeasure:
-    """The measure with η so far on its straight way from neutral to its own value; 1 is there."""
-    start = measure.neutral_eta
-    if start is None or share >= 1:
-        return measure
-    eta: float = measure.eta  # type: ignore[attr-defined]
-    return type(measure)(start + (eta - start) * share)  # type: ignore[call-arg]
-
-
-def midpoints(count: int, dtype: torch.dtype = torch.float32) -> Tensor:
-    """The levels (k + ½)/count: the fixed τ that stand for a uniform one."""
-    return ((torch.arange(count, dtype=torch.float64) + 0.5) / count).to(dtype)
+def _importable_name(function: TauMap) -> str:
+    module = getattr(function, "__module__", type(function).__module__)
+    return f"{module}:{getattr(function, '__qualname__', type(function).__name__)}"
 
 
 HALVINGS = 32
@@ -294,72 +248,32 @@ class _BisectedInverse(torch.autograd.Function):
     """β⁻¹ of any measure, which need be neither continuous nor strictly increasing."""
 
     @staticmethod
-    def forward(ctx: Any, level: Tensor, measure: RiskMeasure) -> Tensor:
-        low, high = torch.zeros_like(level), torch.ones_like(level)
+    def forward(ctx: Any, probability: Tensor, measure: Distortion) -> Tensor:
+        low, high = torch.zeros_like(probability), torch.ones_like(probability)
         for _ in range(HALVINGS):
             middle = (low + high) / 2
-            below = measure.distort(middle) <= level
+            below = measure.distort(middle) <= probability
             low, high = torch.where(below, middle, low), torch.where(below, high, middle)
-        inverse = torch.where(level >= 1, torch.ones_like(level), (low + high) / 2)
+        inverse = torch.where(probability >= 1, torch.ones_like(probability), (low + high) / 2)
         ctx.measure = measure
-        ctx.save_for_backward(level, inverse)
+        ctx.save_for_backward(probability, inverse)
         return inverse
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        level, inverse = ctx.saved_tensors
+        probability, inverse = ctx.saved_tensors
         slope = ctx.measure.slope(inverse)
         # Bisection leaves an error of 2^-HALVINGS in τ; a larger gap is a jump of β.
-        missed = (ctx.measure.distort(inverse) - level).abs()
+        missed = (ctx.measure.distort(inverse) - probability).abs()
         reached = missed <= 1e-6 + 4 * slope.abs() * 2.0**-HALVINGS
         rises = reached & slope.isfinite() & (slope > 0)
         return gradient * torch.where(rises, 1 / slope.where(rises, 1.0), 0.0), None
 
 
-def _inside(inverse: TauMap, level: Tensor) -> Tensor:
+def _inside(inverse: TauMap, probability: Tensor) -> Tensor:
     """Apply β⁻¹ within (0, 1) and keep 0 and 1, where its gradient would be 0·∞."""
-    inside = (level > 0) & (level < 1)
-    return torch.where(inside, inverse(torch.where(inside, level, 0.5)), level)
-
-
-def _exact(eta: float) -> str:
-    """The shortest text that reads back as the same number."""
-    short = f"{eta:g}"
-    return short if float(short) == eta else repr(float(eta))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
-
-
-def _importable_name(function: TauMap) -> str:
-    module = getattr(function, "__module__", type(function).__module__)
-    return f"{module}:{getattr(function, '__qualname__', type(function).__name__)}"
-
-
-def _imported(text: str, module: str, attribute: str, origin: Origin | None) -> TauMap:
-    if origin is not None and "<" not in attribute:  # a lambda cannot be imported, trusted or not
-        origin.require(module)
-    try:
-        if "<" in attribute:
-            raise ImportError("a lambda and a function within another have no name to import")
-        found: Any = import_named(module, origin)
-        for part in attribute.split("."):
-            found = getattr(found, part)
-    except Exception as error:
-        raise QuantailError(
-            f"risk {text!r} cannot be imported ({error}): give a measure such as cvar:0.25, "
-            "or module:function, or pass the function itself from Python."
-            f"{did_you_mean(module, MEASURES)}"
-        ) from error
-    if not callable(found):
-        raise QuantailError(f"risk {text!r} is not a function of τ.")
-    function: TauMap = found
-    return function
+    inside = (probability > 0) & (probability < 1)
+    return torch.where(inside, inverse(torch.where(inside, probability, 0.5)), probability)
 
 
 def _bates_quantile(probability: Tensor, n: int) -> Tensor:

@@ -1,0 +1,29 @@
+"""Return heads: how the return distribution is represented, and the loss that trains it."""
+
+from quantail.networks.heads.base import AuxiliaryOptimizer, HeadSpec, LossOutput, ReturnHead
+from quantail.networks.heads.categorical import Categorical
+from quantail.networks.heads.expected import Expected
+from quantail.networks.heads.fractions import LearnedFractions
+from quantail.networks.heads.implicit import ImplicitQuantiles
+from quantail.networks.heads.quantiles import FixedQuantiles
+
+HEADS: dict[str, type[ReturnHead]] = {
+    "expected": Expected,
+    "categorical": Categorical,
+    "quantiles": FixedQuantiles,
+    "implicit": ImplicitQuantiles,
+    "fractions": LearnedFractions,
+}
+
+__all__ = [
+    "HEADS",
+    "AuxiliaryOptimizer",
+    "Categorical",
+    "Expected",
+    "FixedQuantiles",
+    "HeadSpec",
+    "ImplicitQuantiles",
+    "LearnedFractions",
+    "LossOutput",
+    "ReturnHead",
+]

@@ -1,0 +1,145 @@
+"""What a return head is: the part that represents the return distribution and defines its loss."""
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
+from typing import Any, ClassVar
+
+from torch import Tensor, nn
+
+from quantail.distributions import ReturnDistribution
+from quantail.networks.layers import MLPHead
+from quantail.risk import DecisionContext, RiskMeasure
+from quantail.taus import TauSampler, midpoint_taus
+
+
+@dataclass(frozen=True)
+class HeadSpec:
+    """All that a head is built from besides its own configuration."""
+
+    num_features: int
+    num_actions: int  # 1 for a critic f(x, a)
+    hidden: int  # units of the hidden layer
+    linear: Callable[[int, int], nn.Module] = nn.Linear  # plain or noisy
+    dueling: bool = False
+    nonnegative: bool = False  # whether the features come from a ReLU; only then may zeros be skipped
+
+
+@dataclass(frozen=True)
+class LossOutput:
+    """What a head's loss gives for every transition, all [B].
+
+    The learner applies importance weights and takes the mean. `auxiliary` holds the losses of further
+    optimizers by their name in `ReturnHead.optimizers`; `metrics` become columns of metrics.csv.
+    """
+
+    losses: Tensor
+    priorities: Tensor
+    values: Tensor  # the predicted mean return of the actions taken
+    auxiliary: Mapping[str, Tensor] = field(default_factory=dict)
+    metrics: Mapping[str, Tensor] = field(default_factory=dict)
+
+
+@dataclass(frozen=True)
+class AuxiliaryOptimizer:
+    """An optimizer of its own for some of a head's parameters: centered RMSProp.
+
+    `epsilon` is meant for the gradient of the sum over a batch, as papers state it.
+    """
+
+    parameters: tuple[nn.Parameter, ...]
+    learning_rate: float
+    epsilon: float
+
+
+class ReturnHead(nn.Module):
+    """From features ψ(x) [B, d] to the return distribution of every action.
+
+    A head implements `distribution` and `loss`. The other methods have defaults that it may override,
+    for exactness or speed. It draws no random numbers but those that the sampler `taus` gives.
+    """
+
+    Config: ClassVar[type]  # a frozen dataclass: the head's own settings
+    mean_only: ClassVar[bool] = False  # whether it learns the mean and no distribution
+
+    def __init__(self, spec: HeadSpec, config: Any) -> None:
+        super().__init__()
+        self.spec, self.config = spec, config
+
+    def distribution(self, features: Tensor, taus: TauSampler) -> ReturnDistribution:
+        """Return the distribution of Z(x, ·): [B, d] -> atoms [B, A, M]."""
+        raise NotImplementedError
+
+    def loss(
+        self, features: Tensor, actions: Tensor, target: ReturnDistribution, taus: TauSampler
+    ) -> LossOutput:
+        """Return the loss of the actions [B] against the target distribution [B, M′]."""
+        raise NotImplementedError
+
+    def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
+        """Return Z_τ(x, a): taus [B, T] -> [B, T, A]."""
+        distribution = self.distribution(features, midpoint_taus)
+        return distribution.quantile(taus.unsqueeze(1)).transpose(1, 2)
+
+    def value(
+        self,
+        features: Tensor,
+        risk: RiskMeasure,
+        taus: TauSampler,
+        context: DecisionContext | None = None,
+    ) -> Tensor:
+        """Return Q_β(x, a), [B, A], differentiable in the features."""
+        return risk.value(self.distribution(features, taus), context)
+
+    def value_and_distribution(
+        self,
+        features: Tensor,
+        risk: RiskMeasure,
+        taus: TauSampler,
+        context: DecisionContext | None = None,
+    ) -> tuple[Tensor, ReturnDistribution]:
+        """Return `value` and `distribution`, for the cost of one pass where that is possible."""
+        distribution = self.distribution(features, taus)
+        return risk.value(distribution, context), distribution
+
+    def unsorted_quantiles(self, features: Tensor, taus: Tensor) -> Tensor | None:
+        """Return quantiles in the order of their τ, [B, T, A], where the network could get it wrong.
+
+        None for a head whose quantiles cannot cross.
+        """
+        return None
+
+    def start(self) -> None:
+        """Set weights that must not start random, after all have been initialised."""
+
+    def optimizers(self) -> Mapping[str, AuxiliaryOptimizer]:
+        """Return the optimizers for parameters that the main one must not move."""
+        return {}
+
+    def support(self) -> tuple[float, float] | None:
+        """Return the range of returns that the head can represent, or None where there is none."""
+        return None
+
+    @staticmethod
+    def describe(config: Any) -> str:
+        """Return a few words about a head of this configuration, for the summary of a run."""
+        return str(config)
+
+    def use_dense_products(self) -> None:
+        """Switch off products whose shapes follow the data, for torch.compile."""
+
+
+def mlp_head(spec: HeadSpec, outputs: int, inputs: int | None = None) -> MLPHead:
+    """Build one hidden layer and the outputs, plain or noisy as the spec says."""
+    first = spec.linear(spec.num_features if inputs is None else inputs, spec.hidden)
+    return MLPHead(first, nn.ReLU(inplace=True), spec.linear(spec.hidden, outputs))
+
+
+def of_actions(returns: Tensor, actions: Tensor) -> Tensor:
+    """Return the samples of one action per state: [B, T, A] and [B] -> [B, T]."""
+    index = actions.view(-1, 1, 1).expand(-1, returns.shape[1], 1)
+    return returns.gather(2, index).squeeze(2)
+
+
+def scale_gradient(features: Tensor, scale: float) -> Tensor:
+    """Return the same features, whose gradient is scaled on its way back."""
+    return scale * features + (1 - scale) * features.detach()

@@ -1,0 +1,141 @@
+"""The whole quantile function, sampled at any τ."""
+
+from dataclasses import dataclass
+
+import torch
+from torch import Tensor, nn
+
+from quantail.distributions import ReturnDistribution
+from quantail.networks.embeddings import Embedding
+from quantail.networks.heads.base import HeadSpec, LossOutput, ReturnHead, mlp_head, of_actions
+from quantail.networks.heads.quantiles import quantile_loss
+from quantail.networks.layers import weights_of
+from quantail.networks.products import merged_linear, use_sparse_product
+from quantail.risk import DecisionContext, RiskMeasure
+from quantail.taus import TauSampler
+
+
+@dataclass(frozen=True)
+class EmbeddingConfig:
+    embedding: str = "cosine"
+    embedding_size: int = 64
+    embedding_activation: str = "relu"
+    merge: str = "multiply"
+
+
+@dataclass(frozen=True)
+class ImplicitConfig(EmbeddingConfig):
+    online_samples: int = 64  # N
+    target_samples: int = 64  # N′
+    policy_samples: int = 32  # K
+    kappa: float = 1.0
+
+
+class ImplicitQuantiles(ReturnHead):
+    """Z_τ(x, a) ≈ f(m(ψ(x), φ(τ)))_a, equation 4 and the appendix of the IQN paper.
+
+    The loss takes N samples of τ, the target N′ and the policy K. Dueling: Z_τ(x, a) = V_τ(x) +
+    A_τ(x, a) − the mean over actions of A at τ = ½. The subtracted baseline does not depend on τ, so
+    the quantile function stays monotone where V and A are.
+    """
+
+    Config = ImplicitConfig
+    config: ImplicitConfig
+
+    def __init__(self, spec: HeadSpec, config: ImplicitConfig) -> None:
+        super().__init__(spec, config)
+        self.phi = Embedding(
+            config.embedding, config.embedding_size, config.embedding_activation, spec.num_features
+        )
+        self.merge = config.merge
+        # Zeros of ψ and φ are zeros of the merge, and may be skipped where ψ comes from a ReLU.
+        self.sparse = config.merge == "multiply" and self.phi.rectified and spec.nonnegative
+        inputs = (2 if config.merge == "concatenate" else 1) * spec.num_features
+        self.f = mlp_head(spec, spec.num_actions, inputs)
+        self.v = mlp_head(spec, 1, inputs) if spec.dueling else None
+
+    def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
+        taus = taus.to(features.device)
+        if self.v is None:
+            return self._streams(features, taus, self.f)[0]
+        middle = torch.full_like(taus[:, :1], 0.5)
+        with_middle = torch.cat([taus, middle], dim=1)  # [B, T + 1]
+        advantages, values = self._streams(features, with_middle, self.f, self.v)
+        return values[:, :-1] + advantages[:, :-1] - advantages[:, -1:].mean(dim=2, keepdim=True)
+
+    def distribution(self, features: Tensor, taus: TauSampler) -> ReturnDistribution:
+        """Return N′ equally likely samples of every action's return, at the same τ for all actions."""
+        sampled = taus(len(features), self.config.target_samples)
+        return _samples(self.quantiles(features, sampled))
+
+    def value(
+        self,
+        features: Tensor,
+        risk: RiskMeasure,
+        taus: TauSampler,
+        context: DecisionContext | None = None,
+    ) -> Tensor:
+        """Return the mean of Z at β(τ) over K samples; other measures are valued on K samples of Z."""
+        sampled = taus(len(features), self.config.policy_samples)
+        if risk.tau_map is None:
+            return risk.value(_samples(self.quantiles(features, sampled)), context)
+        return self.quantiles(features, risk.tau_map(sampled)).mean(dim=1)
+
+    def value_and_distribution(
+        self,
+        features: Tensor,
+        risk: RiskMeasure,
+        taus: TauSampler,
+        context: DecisionContext | None = None,
+    ) -> tuple[Tensor, ReturnDistribution]:
+        policy = taus(len(features), self.config.policy_samples)  # [B, K]
+        target = taus(len(features), self.config.target_samples)  # [B, N′]
+        distorted = policy if risk.tau_map is None else risk.tau_map(policy)
+        returns = self.quantiles(features, torch.cat([distorted, target], dim=1))  # [B, K + N′, A]
+        for_policy, for_target = returns[:, : policy.shape[1]], returns[:, policy.shape[1] :]
+        if risk.tau_map is None:
+            return risk.value(_samples(for_policy), context), _samples(for_target)
+        return for_policy.mean(dim=1), _samples(for_target)
+
+    def loss(
+        self, features: Tensor, actions: Tensor, target: ReturnDistribution, taus: TauSampler
+    ) -> LossOutput:
+        """IQN: the quantile Huber loss at N samples of τ (equation 3)."""
+        sampled = taus(len(features), self.config.online_samples).to(features.device)  # [B, N]
+        predictions = of_actions(self.quantiles(features, sampled), actions)
+        return quantile_loss(predictions, sampled, target, self.config.kappa)
+
+    def unsorted_quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
+        return self.quantiles(features, taus)
+
+    @staticmethod
+    def describe(config: ImplicitConfig) -> str:
+        c = config
+        return f"N {c.online_samples}, N′ {c.target_samples}, K {c.policy_samples}"
+
+    def use_dense_products(self) -> None:
+        self.sparse = False
+
+    def _streams(self, features: Tensor, taus: Tensor, *streams: nn.Sequential) -> list[Tensor]:
+        """Return what each stream makes of the merge, [B, T, outputs] each."""
+        if not self.sparse or not use_sparse_product(features, taus.shape[1]):
+            merged = self._merged(features, taus)
+            return [stream(merged) for stream in streams]
+        layers = [weights_of(stream[0]) for stream in streams]
+        phi = weights_of(self.phi.linear)
+        hidden = merged_linear(features, self.phi.basis(taus), phi, layers)
+        return [stream[2](stream[1](h)) for stream, h in zip(streams, hidden, strict=True)]
+
+    def _merged(self, features: Tensor, taus: Tensor) -> Tensor:
+        psi = features.unsqueeze(1)  # [B, 1, d]
+        phi: Tensor = self.phi(taus)  # [B, T, d]
+        if self.merge == "multiply":
+            return psi * phi
+        if self.merge == "residual":
+            return psi * (1 + phi)
+        return torch.cat([psi.expand_as(phi), phi], dim=-1)
+
+
+def _samples(returns: Tensor) -> ReturnDistribution:
+    """Return equally likely returns [B, T, A] as a distribution."""
+    return ReturnDistribution(returns.transpose(1, 2), comonotone=True)

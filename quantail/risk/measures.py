@@ -1,0 +1,95 @@
+"""What a risk measure is: a functional of the return distribution."""
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, ClassVar
+
+from torch import Tensor
+
+from quantail.distributions import ReturnDistribution
+from quantail.errors import QuantailError
+
+TauMap = Callable[[Tensor], Tensor]
+
+
+@dataclass(frozen=True)
+class DecisionContext:
+    """What comes with an observation besides the features. Every field is optional."""
+
+    mask: Tensor | None = None  # [B, A] bool: the actions that are allowed
+    risk_parameter: Tensor | None = None  # [B]
+    stock: Tensor | None = None  # [B]: what the episode has earned so far
+    discount: Tensor | None = None  # [B]
+    state: Any = None
+
+
+class RiskMeasure:
+    """A functional of the return distribution by which actions are compared.
+
+    Subclasses are small frozen dataclasses that implement `value`. A measure that distorts the
+    quantile fraction τ also has a `tau_map`, which lets an implicit head sample at β(τ).
+    """
+
+    name: ClassVar[str]
+    summary: ClassVar[str]
+    takes: ClassVar[str] = ""  # what η may be, where there is one
+    neutral_eta: ClassVar[float | None] = None  # the η at which the measure is the mean, if there is one
+    is_neutral: ClassVar[bool] = False
+
+    def value(self, z: ReturnDistribution, context: DecisionContext | None = None) -> Tensor:
+        """Return the value of each distribution: [..., M] -> [...]."""
+        raise NotImplementedError
+
+    @property
+    def tau_map(self) -> TauMap | None:
+        """β, for a measure that is the mean of Z at β(τ) for uniform τ; None for all others."""
+        return None
+
+    def tau_weights(self, edges: Tensor) -> Tensor | None:
+        """Return how much each interval of τ between the edges counts; None without a `tau_map`."""
+        return None
+
+    def annealed(self, fraction: float) -> "RiskMeasure":
+        """Linearly anneal η from its neutral value; `fraction=1` returns the measure itself."""
+        if self.neutral_eta is None or fraction >= 1:
+            return self
+        eta: float = self.eta  # type: ignore[attr-defined]
+        return type(self)(self.neutral_eta + (eta - self.neutral_eta) * fraction)  # type: ignore[call-arg]
+
+    def in_range(self) -> bool:
+        """Return whether η is one that the measure takes."""
+        return True
+
+    def __post_init__(self) -> None:
+        if not self.in_range():
+            raise QuantailError(f"risk {self} is out of range: {self.name}:η takes {self.takes}.")
+
+    def __str__(self) -> str:
+        eta = getattr(self, "eta", None)
+        return self.name if eta is None else f"{self.name}:{_exact(eta)}"
+
+
+@dataclass(frozen=True)
+class Named(RiskMeasure):
+    """A measure from outside, under the `module:name` by which it can be imported again."""
+
+    measure: RiskMeasure
+    text: str
+    name = "named"
+    summary = "a measure of your own"
+
+    def value(self, z: ReturnDistribution, context: DecisionContext | None = None) -> Tensor:
+        return self.measure.value(z, context)
+
+    @property
+    def tau_map(self) -> TauMap | None:
+        return self.measure.tau_map
+
+    def __str__(self) -> str:
+        return self.text
+
+
+def _exact(eta: float) -> str:
+    """Return the shortest text that reads back as the same number."""
+    short = f"{eta:g}"
+    return short if float(short) == eta else repr(float(eta))

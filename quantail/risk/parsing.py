@@ -1,0 +1,101 @@
+"""Risk measures from their text form: `cvar:0.25`, `neutral`, `prospect:2.25,0`, `module:function`."""
+
+from typing import Any
+
+from quantail.errors import QuantailError, did_you_mean
+from quantail.registry import Origin, import_named
+from quantail.risk.distortions import CPW, Custom, CVaR, Neutral, Norm, Pow, Wang
+from quantail.risk.measures import Named, RiskMeasure, TauMap
+from quantail.risk.utilities import CustomUtility, Entropic, ExpUtility, MeanStd, Prospect
+
+MEASURES: dict[str, type[RiskMeasure]] = {
+    measure.name: measure
+    for measure in (Neutral, CPW, Wang, Pow, CVaR, Norm, MeanStd, Entropic, ExpUtility, Prospect)
+}
+UTILITY = "utility:"  # before module:function that is a utility of returns, not a map of τ
+
+
+def parse_risk(risk: str | RiskMeasure | TauMap, origin: Origin | None = None) -> RiskMeasure:
+    """Return a measure from its text form or from any callable map of τ.
+
+    `module:function` is a map of τ, `utility:module:function` a utility of returns, `module:Class` a
+    whole measure. `origin` says which file gave the text; without it, the user did, and any module is
+    imported.
+    """
+    if isinstance(risk, RiskMeasure):
+        return risk
+    if not isinstance(risk, str):
+        if not callable(risk):
+            raise QuantailError(f"risk takes a text such as 'cvar:0.25' or a map of τ, not {risk!r}.")
+        return Custom(risk)
+    text = risk.strip()
+    name, _, parameter = text.partition(":")
+    measure = MEASURES.get(name.lower())
+    if measure is not None:
+        return _built_in(text, measure, parameter)
+    if text.startswith(UTILITY):
+        module, _, attribute = parameter.partition(":")
+        return CustomUtility(_imported(text, module, attribute, origin), text)
+    if parameter and _numbers(parameter) is None:
+        return _from_outside(_imported(text, name, parameter, origin), text)
+    known = ", ".join(one if one == "neutral" else f"{one}:η" for one in MEASURES)
+    raise QuantailError(
+        f"unknown risk {risk!r}: it takes {known}, utility:module:function "
+        f"or module:function.{did_you_mean(name, MEASURES)}"
+    )
+
+
+def _built_in(text: str, measure: type[RiskMeasure], parameter: str) -> RiskMeasure:
+    """Return a measure from the numbers behind its name."""
+    numbers = _numbers(parameter) if parameter else ()
+    try:
+        if numbers is not None:
+            return measure(*numbers)
+    except TypeError:  # too many numbers, or too few
+        pass
+    if not measure.takes:
+        raise QuantailError(f"risk {text!r}: {measure.name} takes no number.")
+    raise QuantailError(f"risk {text!r}: {measure.name}:η takes {measure.takes}.")
+
+
+def _from_outside(found: Any, text: str) -> RiskMeasure:
+    """Return a measure from what `module:name` is: a class, a measure, or a map of τ."""
+    if isinstance(found, type) and issubclass(found, RiskMeasure):
+        try:
+            return Named(found(), text)
+        except TypeError as error:
+            raise QuantailError(
+                f"risk {text!r} cannot be made without arguments ({error}): name a measure that is "
+                "made already, such as module:MEASURE."
+            ) from error
+    if isinstance(found, RiskMeasure):
+        return Named(found, text)
+    return Custom(found, text)
+
+
+def _imported(text: str, module: str, attribute: str, origin: Origin | None) -> Any:
+    if origin is not None and "<" not in attribute:  # a lambda cannot be imported, trusted or not
+        origin.require(module)
+    try:
+        if "<" in attribute:
+            raise ImportError("a lambda and a function within another have no name to import")
+        found: Any = import_named(module, origin)
+        for part in attribute.split("."):
+            found = getattr(found, part)
+    except Exception as error:
+        raise QuantailError(
+            f"risk {text!r} cannot be imported ({error}): give a measure such as cvar:0.25, "
+            "or module:function, or pass the function itself from Python."
+            f"{did_you_mean(module, MEASURES)}"
+        ) from error
+    if not callable(found) and not isinstance(found, RiskMeasure):
+        raise QuantailError(f"risk {text!r} is not a function of τ or a risk measure.")
+    return found
+
+
+def _numbers(text: str) -> tuple[float, ...] | None:
+    """Return the numbers of `2.25,0`; None where the text is something else."""
+    try:
+        return tuple(float(part) for part in text.split(","))
+    except ValueError:
+        return None
