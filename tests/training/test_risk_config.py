@@ -8,7 +8,7 @@ import torch
 import quantail
 from quantail.errors import QuantailError
 from quantail.recipes import compose
-from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang, annealed, parse_risk
+from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang, parse_risk
 from quantail.training.risk_config import describe_risk, risk_config_of
 from quantail.training.train import prepare
 from tests.helpers.runs import QUICK, command, same_learning
@@ -27,9 +27,9 @@ def risk_config(**changes):
 )
 def test_eta_is_annealed_linearly_from_neutral_to_its_final_value(measure, half):
     tau = torch.linspace(0.01, 0.99, 30)
-    assert torch.allclose(annealed(measure, 0.0)(tau), tau, atol=1e-6)
-    assert annealed(measure, 0.5).eta == pytest.approx(half.eta)
-    assert annealed(measure, 1.0) == measure
+    assert torch.allclose(measure.annealed(0.0)(tau), tau, atol=1e-6)
+    assert measure.annealed(0.5).eta == pytest.approx(half.eta)
+    assert measure.annealed(1.0) == measure
 
 
 def test_each_part_of_a_run_has_its_own_risk_measure():
@@ -124,4 +124,4 @@ def test_a_wrong_risk_measure_leaves_no_folder_behind(tmp_path, capsys):
 
 
 def test_norm_cannot_be_annealed_and_stays_unchanged():
-    assert annealed(Norm(3), 0.5) == Norm(3)
+    assert Norm(3).annealed(0.5) == Norm(3)

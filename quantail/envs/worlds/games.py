@@ -1,4 +1,4 @@
-"""Four small worlds in which the optimal policy depends on the risk measure."""
+"""Five small worlds in which the optimal policy depends on the risk measure."""
 
 from collections.abc import Sequence
 from typing import ClassVar
@@ -145,8 +145,37 @@ class Stopping(World):
         return _cells(cells)
 
 
+class Allais(World):
+    """Allais' two pairs of choices (1953), in millions; a coin decides which pair comes.
+
+    Most people take the sure million in the first pair and the gamble for five in the second. No
+    expected utility prefers both, because the pairs differ only by a common part. Distortion measures
+    such as `pow:-2` and `wang:-1` do.
+    """
+
+    about = "two pairs of lotteries that no expected utility explains and a distortion does"
+    legend = "left: the first pair; right: the second; nothing moves"
+    actions: ClassVar[Sequence[str]] = ("safer", "gamble")
+
+    def all_states(self) -> list[State]:
+        return [(0,), (1,), (2,)]  # the coin, the first pair, the second pair
+
+    def outcomes(self, state: State, action: int) -> list[Outcome]:
+        if state == (0,):
+            return [Outcome(0.5, 0.0, (1,)), Outcome(0.5, 0.0, (2,))]
+        first = [[Outcome(1.0, 1.0)], [Outcome(0.01, 0.0), Outcome(0.89, 1.0), Outcome(0.1, 5.0)]]
+        second = [[Outcome(0.89, 0.0), Outcome(0.11, 1.0)], [Outcome(0.9, 0.0), Outcome(0.1, 5.0)]]
+        return (first if state == (1,) else second)[action]
+
+    def picture(self) -> Picture:
+        here = 1 if self.state is None else self.state[0]
+        cells = [GRASS, GROUND, GRASS]
+        cells[{0: 1, 1: 0, 2: 2}[here]] = WALKER if self.state is not None else GOAL
+        return _cells([cells])
+
+
 WORLDS: dict[str, type[World]] = {
-    world_id(world.__name__): world for world in (RiskyBandit, WindyCliff, Chain, Stopping)
+    world_id(world.__name__): world for world in (RiskyBandit, WindyCliff, Chain, Stopping, Allais)
 }
 
 
