@@ -15,6 +15,7 @@ from types import ModuleType
 
 from quantail.errors import QuantailError
 
+UTILITY = "utility:"  # before a module:function that is a utility of returns
 Trust = str | Iterable[str]  # names of modules
 
 
@@ -71,7 +72,7 @@ def modules_of(names: Iterable[object]) -> frozenset[str]:
 
 def module_of(name: str) -> str:
     """Return the module of `module:name`, or "" for `CartPole-v1`, `cvar:0.1` and `ray://host:1`."""
-    module, _, rest = name.strip().partition(":")
+    module, _, rest = name.strip().removeprefix(UTILITY).partition(":")
     is_name = rest and not rest.startswith("/") and ":" not in rest and not _is_number(rest)
     return module if is_name and _is_module(module) else ""
 

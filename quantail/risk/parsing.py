@@ -3,7 +3,7 @@
 from typing import Any
 
 from quantail.errors import QuantailError, did_you_mean
-from quantail.registry import Origin, import_named
+from quantail.registry import UTILITY, Origin, import_named
 from quantail.risk.distortions import CPW, Custom, CVaR, Neutral, Norm, Pow, Wang
 from quantail.risk.measures import Named, RiskMeasure, TauMap
 from quantail.risk.utilities import CustomUtility, Entropic, ExpUtility, MeanStd, Prospect
@@ -12,7 +12,6 @@ MEASURES: dict[str, type[RiskMeasure]] = {
     measure.name: measure
     for measure in (Neutral, CPW, Wang, Pow, CVaR, Norm, MeanStd, Entropic, ExpUtility, Prospect)
 }
-UTILITY = "utility:"  # before module:function that is a utility of returns, not a map of τ
 
 
 def parse_risk(risk: str | RiskMeasure | TauMap, origin: Origin | None = None) -> RiskMeasure:
