@@ -10,6 +10,7 @@ from quantail.registry import Origin, import_named, module_of, origin_of, trust_
         ("my_envs:My-v0", "my_envs"),
         ("my.envs:My/Own-v0", "my.envs"),
         ("my_risks:beta", "my_risks"),
+        ("utility:my_risks:root", "my_risks"),
         ("CartPole-v1", ""),
         ("ALE/Pong-v5", ""),
         ("cvar:0.25", ""),
