@@ -18,13 +18,14 @@ import torch
 from quantail.envs.make import FUNCTION
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import own_protocol
-from quantail.files import check_seal, hold, link_error, read_json, write_sealed
+from quantail.files import check_seal, hold, link_error, read_json, write_sealed, write_text
 from quantail.settings import DEFAULTS, Settings
 from quantail.spaces import ActionSpec, ObservationSpec
 from quantail.training.tables import TABLES
 
 SCHEMA = 1
 LOCK = ".lock"
+SAVED = ".saved"
 SINKS = ("tensorboard", "wandb")  # folders of other loggers
 PACKAGES = ("quantail", "torch", "numpy", "gymnasium", "ale-py", "MinAtar", "safetensors")
 
@@ -50,6 +51,15 @@ class RunFolder:
         self.replay = self.path / "replay"
         self.results = self.path / "results"
         self.report = self.path / "report"
+
+    def mark_saved(self) -> None:
+        """Remember, outside checkpoints/, that the run has saved: the folder alone may get lost."""
+        if not self.has_saved():
+            write_text(self.path / SAVED, "")
+
+    def has_saved(self) -> bool:
+        """Return whether the run has ever written a checkpoint."""
+        return (self.path / SAVED).exists()
 
     def table(self, name: str) -> Path:
         return self.path / f"{name}.csv"

@@ -125,7 +125,9 @@ def resume(
         found = _find_checkpoint(folder, checkpoint, info.settings)
         _announce(folder, info, reporter)
         if found is None:
-            reporter.warned(f"{folder.path} was stopped before its first save: it restarts at step 0.")
+            reporter.warned(
+                f"{folder.path} was stopped before its first save: it begins again at step 0."
+            )
             folder.clear_tables()
         trainer = _trainer(folder, info, source, risk_config, reporter)
         if found is not None:

@@ -384,6 +384,7 @@ class Trainer:
                 table.sync()  # state.json refers to the size of these tables
             sync_folder(self.folder.path)
             name = self.checkpoints.save(self.steps, files, self._state(segments))
+            self.folder.mark_saved()
             self._saved = dict(self.done_at)
             best = f"{self.scores.best_steps:09d}"
             if self.scores.best_steps == self.steps and self.steps:

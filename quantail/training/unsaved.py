@@ -12,15 +12,17 @@ from quantail.training.tables import TABLES, last_step
 def require_never_saved(folder: RunFolder, settings: Settings) -> None:
     """Raise an error if the run has saved before, so that its checkpoints are missing.
 
-    A run saves for the first time when a checkpoint or an evaluation is due. A run that was killed
-    before then has written no row beyond that step. If its tables or its replay segments go further, or
-    if it has results, there was a checkpoint. Some replay segments may exist in either case, because
-    they are written before the checkpoint that lists them.
+    A file beside checkpoints/ says that a run has saved. The other signs are for a folder that has lost
+    that file too: a run saves for the first time when a checkpoint or an evaluation is due, and one that
+    was killed before then has written no row beyond that step. If its tables or its replay segments go
+    further, or if it has results, there was a checkpoint. Some replay segments may exist in either case,
+    because they are written before the checkpoint that lists them.
     """
     due = min(settings.checkpoint_every, settings.evaluation_every)
     due += settings.num_envs * (CHUNK if settings.engine == "ray" else 1)  # steps arrive in chunks
     steps = max(last_step(folder.table(name), columns) for name, columns in TABLES.items())
     signs = {
+        "it has saved before": folder.has_saved(),
         f"its tables go to step {steps:,}": steps >= due,
         # A truncated episode adds its final frame as a second step of the replay buffer.
         "its replay/ holds more than a first save writes": newest_step(folder.replay) >= 2 * due,

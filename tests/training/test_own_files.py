@@ -46,6 +46,7 @@ def contents(folder):
 @pytest.mark.parametrize("kept", ["tables", "folder, tables", "replay", "results", "pointer"])
 def test_a_run_whose_checkpoints_are_missing_is_refused_and_nothing_is_removed(run, kept):
     shutil.rmtree(run / "checkpoints")
+    (run / ".saved").unlink()
     if kept != "replay":
         shutil.rmtree(run / "replay")
     if kept in ("folder, tables", "pointer"):
@@ -67,9 +68,23 @@ def test_a_run_whose_checkpoints_are_missing_is_refused_and_nothing_is_removed(r
     assert not heard.warnings
 
 
+def test_a_short_run_that_has_finished_is_not_taken_for_one_that_never_saved(tmp_path):
+    """Its tables end before the first checkpoint would have been due."""
+    run = tmp_path / "run"
+    settings = quick("iqn") | {"checkpoint_every": 1000, "evaluation_every": 1000}
+    q.train("CartPole-v1", out=run, steps=100, **settings)
+    for folder in ("checkpoints", "replay"):
+        shutil.rmtree(run / folder)
+    before = contents(run)
+    with pytest.raises(QuantailError, match="although it has saved before"):
+        q.resume(run, steps=200)
+    assert contents(run) == before
+
+
 def test_tables_that_the_run_did_not_write_are_never_removed(run):
     for folder in ("checkpoints", "replay"):
         shutil.rmtree(run / folder)
+    (run / ".saved").unlink()
     for path in run.glob("*.csv"):
         path.unlink()
     (run / "metrics.csv").write_text("day,weight\nmonday,80\n")
@@ -94,7 +109,7 @@ def test_a_run_killed_in_its_first_save_restarts_exactly(event, name, cartpoles,
     assert not Checkpoints(run / "checkpoints").names()
     heard = Listening()
     q.resume(run, reporter=heard)
-    assert [one for one in heard.warnings if "restarts at step 0" in one]
+    assert [one for one in heard.warnings if "begins again at step 0" in one]
     assert same_learning(run, cartpoles / "iqn-0")
 
 

@@ -92,7 +92,7 @@ def test_a_run_killed_before_its_first_save_restarts(tmp_path):
     (run / "my_notes.csv").write_text("mine")
     again = quantail("resume", run, "--quiet")
     assert again.returncode == 0, again.stderr
-    assert "restarts at step 0" in again.stderr
+    assert "begins again at step 0" in again.stderr
     assert (run / "my_notes.csv").read_text() == "mine"
     assert command("train", env, "--quiet", "--out", whole, *settings) == 0
     assert same_learning(run, whole)
