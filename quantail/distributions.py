@@ -62,7 +62,9 @@ class ReturnDistribution:
     def std(self) -> Tensor:
         """Return the standard deviation, [...]."""
         centred = ReturnDistribution(self.atoms - self.mean().unsqueeze(-1), self.probs)
-        return centred.expectation(torch.square).sqrt()
+        variance = centred.expectation(torch.square)
+        spread = variance > 0  # a point mass keeps away from the root, whose slope there is infinite
+        return torch.where(spread, torch.where(spread, variance, 1.0).sqrt(), 0.0)
 
     def quantile(self, taus: Tensor | ArrayLike) -> Tensor:
         """Return F⁻¹(τ), the least atom z with F(z) ≥ τ: taus [..., T] -> [..., T].
@@ -147,7 +149,7 @@ class ReturnDistribution:
             raise ValueError(f"p takes a number of at least 1, not {p}.")
         widths, gaps = self._matched(other)
         if math.isinf(p):
-            return torch.where(widths > 0, gaps.abs(), 0.0).amax(dim=-1)
+            return torch.where(widths > SAME, gaps.abs(), 0.0).amax(dim=-1)  # not by rounding alone
         return (widths * gaps.abs() ** p).sum(dim=-1) ** (1 / p)
 
     def cramer(self, other: "ReturnDistribution") -> Tensor:

@@ -248,3 +248,18 @@ def test_distances_broadcast_over_batches_and_vanish_for_equal_distributions():
 def test_an_order_below_one_is_refused():
     with pytest.raises(ValueError, match="at least 1"):
         some("equal").wasserstein(some("equal"), 0.5)
+
+
+def test_the_maximal_distance_is_not_that_of_rounded_probabilities():
+    one = ReturnDistribution.of([0.0, 0.0, 5.0], [0.1, 0.2, 0.7])
+    other = ReturnDistribution.of([0.0, 5.0], [0.3, 0.7])
+    assert 0.1 + 0.2 != 0.3
+    assert float(one.wasserstein(other, math.inf)) == 0
+
+
+def test_the_spread_of_a_point_mass_is_zero_and_has_a_finite_gradient():
+    atoms = torch.full((2, 3), 1.5, requires_grad=True)
+    z = ReturnDistribution(atoms)
+    assert z.std().tolist() == [0.0, 0.0]
+    MeanStd(0.5).value(z).sum().backward()
+    assert atoms.grad.isfinite().all()
