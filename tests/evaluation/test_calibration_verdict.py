@@ -12,12 +12,12 @@ from quantail.evaluation.calibration.ranks import (
     bootstrap_ratios,
     crossing,
     distance_noise,
-    interval,
     rank,
     stratified_normal,
     tolerance,
 )
 from quantail.evaluation.calibration.run import build_calibration
+from quantail.evaluation.intervals import interval
 from quantail.risk import Neutral
 from quantail.viewing.calibration import calibration_figure
 
@@ -155,13 +155,6 @@ def test_episodes_are_weighted_by_their_steps():
     # Of two episodes, only the long one has its steps below: the share is 99 %, not 50 %.
     shares = bootstrap_ratios(np.array([[0.0], [99.0]]), np.array([1, 99]))
     assert np.median(shares) == pytest.approx(0.99)
-
-
-def test_a_bootstrap_does_not_depend_on_its_block_size(monkeypatch):
-    sums = np.random.default_rng(0).random((50, 2))
-    whole = bootstrap_ratios(sums, np.ones(50, int))
-    monkeypatch.setattr("quantail.evaluation.calibration.ranks.BLOCK_NUMBERS", 700)
-    assert np.allclose(bootstrap_ratios(sums, np.ones(50, int)), whole)
 
 
 def test_the_distance_noise_agrees_with_repeated_samples():

@@ -15,11 +15,11 @@ from quantail.evaluation.calibration.ranks import (
     bootstrap_ratios,
     deviation,
     distance_noise,
-    interval,
     pooled_quantiles,
     quantiles_of,
 )
 from quantail.evaluation.calibration.verdict import Evidence, Tail, Verdict, judge, tails
+from quantail.evaluation.intervals import interval
 from quantail.evaluation.result_tables import ResultTable
 from quantail.risk import RiskMeasure
 
