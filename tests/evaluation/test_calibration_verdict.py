@@ -17,6 +17,7 @@ from quantail.evaluation.calibration.ranks import (
     tolerance,
 )
 from quantail.evaluation.calibration.run import build_calibration
+from quantail.evaluation.calibration.verdict import tails
 from quantail.evaluation.intervals import interval
 from quantail.risk import Neutral
 from quantail.viewing.calibration import calibration_figure
@@ -145,6 +146,14 @@ def test_a_return_outside_its_distribution_has_an_extreme_rank():
     low, high = rank(np.tile(TAUS, (2, 1)), np.array([-5.0, 5.0]), 0.1, np.zeros(2))
     assert low < 1e-6
     assert high > 1 - 1e-6
+
+
+def test_a_tail_is_the_mean_of_the_five_percent_beyond_it():
+    worst, best = tails(NORMAL, 2 * NORMAL[::-1] + 1)
+    expected = stats.norm.expect(ub=stats.norm.ppf(0.05), conditional=True)
+    assert (worst.predicted, best.predicted) == pytest.approx((expected, -expected), abs=0.01)
+    assert worst.measured == pytest.approx(1 + 2 * expected, abs=0.02)
+    assert best.measured == pytest.approx(1 - 2 * expected, abs=0.02)
 
 
 def test_episodes_are_weighted_by_their_steps():
