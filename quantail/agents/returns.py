@@ -13,6 +13,7 @@ from quantail.errors import QuantailError
 from quantail.networks import ReturnHead
 from quantail.risk import RiskMeasure, TauMap, parse_risk
 from quantail.taus import midpoint_taus, midpoints
+from quantail.validation import whole_number
 
 Array = NDArray[Any]
 ATOMS = 512  # equally likely returns that stand for a distribution
@@ -45,9 +46,8 @@ class Returns:
 
     def sample(self, count: int, seed: int | None = None) -> Array:
         """Sample returns: [count, actions]. Actions are sampled independently."""
-        _check_whole("count", count, 1)
-        if seed is not None:
-            _check_whole("seed", seed, 0)
+        count = whole_number("count", count, 1)
+        seed = None if seed is None else whole_number("seed", seed, 0)
         atoms = self._distribution().atoms.numpy().transpose(0, 2, 1)  # [batch, atoms, actions]
         batch, size, actions = atoms.shape
         drawn = np.random.default_rng(seed).integers(size, size=(batch, count, actions))
@@ -120,8 +120,3 @@ def numbers(asked: Any, sentence: str) -> Array:
     if found.ndim > 1 or not found.size or not np.isfinite(found).all():
         raise QuantailError(f"{sentence}, not {asked!r}.")
     return found
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise QuantailError(f"{name} takes a whole number of at least {least}, not {value!r}.")

@@ -4,8 +4,9 @@ import importlib
 import os
 import sys
 
-from quantail.errors import QuantailError, did_you_mean
+from quantail.errors import QuantailError
 from quantail.registry import add_working_folder, module_of
+from quantail.validation import one_of
 
 COMMANDS = {
     "train": "train an agent on an environment",
@@ -48,11 +49,7 @@ def run(argv: list[str]) -> int:
         return 0
     name, words = argv[0], argv[1:]
     try:
-        if name not in COMMANDS:
-            raise QuantailError(
-                f"unknown command {name!r}: it takes {', '.join(COMMANDS)}."
-                f"{did_you_mean(name, COMMANDS)}"
-            )
+        one_of("command", name, COMMANDS)
         if any(map(_names_code, words)):
             add_working_folder()
         command = importlib.import_module(f"quantail.cli.{MODULES.get(name, name)}")

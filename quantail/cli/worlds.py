@@ -4,10 +4,12 @@ from quantail.cli.parser import Parser
 from quantail.cli.tables import print_table
 from quantail.envs.worlds import WORLDS, Solution, World, solve
 from quantail.envs.worlds.tabular import State
-from quantail.errors import QuantailError, did_you_mean
+from quantail.errors import QuantailError
 from quantail.evaluation.result_tables import ResultTable
 from quantail.evaluation.risk_profile import MEASURES
+from quantail.registration import NAMES, world_id
 from quantail.risk import CVaR, parse_risk
+from quantail.validation import one_of
 
 SHOWN = (*MEASURES, "norm:3")
 NOTE = (
@@ -57,11 +59,9 @@ def run(words: list[str]) -> int:
 
 
 def _find(name: str) -> World:
-    full = name if "/" in name else f"Quantail/{name.removesuffix('-v0')}-v0"
-    if full not in WORLDS:
-        known = ", ".join(WORLDS)
-        raise QuantailError(f"unknown world {name!r}: it takes {known}.{did_you_mean(full, WORLDS)}")
-    return WORLDS[full]()
+    """Return the world with this name or id."""
+    short = name.removeprefix("Quantail/").removesuffix("-v0")
+    return WORLDS[world_id(one_of("world", short, NAMES))]()
 
 
 def _likeliest_actions(world: World, solution: Solution) -> list[str]:

@@ -20,11 +20,10 @@ from quantail.evaluation.protocols import (
     LONGEST,
     Protocol,
     find_protocol,
-    probability,
-    whole_number,
 )
 from quantail.evaluation.starts import Recording, Start, draw_starts, read_recording
 from quantail.risk import RiskMeasure, parse_risk
+from quantail.validation import probability, whole_number
 
 PARALLEL_EPISODES = 8  # environments that play at the same time
 

@@ -14,9 +14,9 @@ from quantail.envs import EnvSource
 from quantail.errors import QuantailError
 from quantail.evaluation.evaluate import Evaluation, evaluate
 from quantail.evaluation.intervals import CONFIDENCE, Counts, bootstrap, interval
-from quantail.evaluation.protocols import whole_number
 from quantail.evaluation.result_tables import ResultTable
 from quantail.risk import CVaR, parse_risk
+from quantail.validation import number, whole_number
 
 Array = NDArray[np.float64]
 SCHEMA = 1  # of the JSON output
@@ -130,8 +130,7 @@ def risk_profile(
     """
     if not isinstance(agent, Agent):
         raise QuantailError("agent takes an Agent, as quantail.load and quantail.train return it.")
-    if not 0 < level <= 1:
-        raise QuantailError(f"level takes a number above 0 and at most 1, not {level}.")
+    level = number("level", level, above=0, most=1)
     if not risks:
         raise QuantailError("risks takes one risk measure or more.")
     measures = [parse_risk(risk) for risk in risks]

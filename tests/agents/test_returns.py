@@ -105,7 +105,7 @@ def test_the_mean_alone_has_no_deviation():
         (lambda z: z.cdf([[0.0]]), "finite numbers"),
         (lambda z: z.sample(0), "count takes a whole number of at least 1, not 0"),
         (lambda z: z.sample(2.5), "count takes a whole number of at least 1, not 2.5"),
-        (lambda z: z.sample("3"), "count takes a whole number"),
+        (lambda z: z.sample("three"), "count takes a whole number"),
         (lambda z: z.sample(True), "count takes a whole number"),
         (lambda z: z.sample(3, seed=-1), "seed takes a whole number of at least 0, not -1"),
     ],

@@ -44,7 +44,7 @@ def test_options_for_an_axis_are_shown_only_if_the_study_has_it(name, capsys):
 
 def test_mistakes_are_refused_in_one_sentence(capsys, tmp_path):
     for words, said in (
-        (("study", "sampels"), "unknown study 'sampels'"),
+        (("study", "sampels"), "not 'sampels'. Did you mean 'samples'?"),
         (("study", "status", tmp_path / "none"), "there is no study at"),
         (("study", "figures", tmp_path / "none"), "there is no study at"),
         (("study", "samples", "--small", "--seeds", "0"), "seeds takes a whole number of at least 1"),

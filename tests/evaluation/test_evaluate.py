@@ -151,13 +151,13 @@ def test_the_limit_is_that_of_the_protocol_or_27000_steps():
     ("asked", "said"),
     [
         ({"episodes": 2.5}, "episodes takes a whole number of at least 1, not 2.5"),
-        ({"episodes": "2"}, "episodes takes a whole number"),
+        ({"episodes": "two"}, "episodes takes a whole number"),
         ({"frames": 10.5}, "frames takes a whole number"),
         ({"episodes": 1, "frames": 1}, "episodes or frames, not both"),
-        ({"epsilon": "0.1"}, "epsilon takes a number from 0 to 1"),
+        ({"epsilon": "high"}, "epsilon takes a number from 0 to 1"),
         ({"seed": -1}, "seed takes a whole number of at least 0"),
         ({"seed": None}, "seed takes a whole number"),
-        ({"protocol": None}, "unknown protocol None"),
+        ({"protocol": None}, "protocol takes own, no-op, sticky or human-starts, not None"),
         ({"protocol": "no-op"}, "is for ALE games"),
     ],
 )

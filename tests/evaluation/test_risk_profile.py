@@ -115,5 +115,7 @@ def test_the_worlds_command_lists_and_solves_worlds(capsys):
     assert "on on on on on" in said
     assert "up on on on on down" in said
     assert command("worlds", "Cliff") == 2
-    assert "Did you mean 'Quantail/WindyCliff-v0'" in capsys.readouterr().err
+    said = capsys.readouterr().err
+    assert "world takes RiskyBandit, WindyCliff, Chain, Stopping or Allais, not 'Cliff'" in said
+    assert "Did you mean 'WindyCliff'?" in said
     assert command("worlds", "--risk", "neutral") == 2

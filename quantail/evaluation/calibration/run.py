@@ -13,10 +13,11 @@ from quantail.evaluation.calibration.continuations import StateProbe, probe_stat
 from quantail.evaluation.calibration.play import Rollout, first_steps, known_steps, play_episode
 from quantail.evaluation.calibration.ranks import rank, stratified_normal, tolerance
 from quantail.evaluation.calibration.result import Calibration
-from quantail.evaluation.protocols import LONGEST, whole_number
+from quantail.evaluation.protocols import LONGEST
 from quantail.networks import head_class
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.settings import Settings
+from quantail.validation import whole_number
 
 
 def calibrate(
@@ -36,11 +37,10 @@ def calibrate(
     """
     if not isinstance(agent, Agent):
         raise QuantailError("agent takes what quantail.load or quantail.train returns.")
-    episodes, states = whole_number("episodes", episodes, 2), whole_number("states", states, 0)
-    continuations, seed = (
-        whole_number("continuations", continuations, 2),
-        whole_number("seed", seed, 0),
-    )
+    episodes = whole_number("episodes", episodes, 2)
+    states = whole_number("states", states, 0)
+    continuations = whole_number("continuations", continuations, 2)
+    seed = whole_number("seed", seed, 0)
     source = agent.env if env is None else env
     measure = agent.risk if risk is None else parse_risk(risk)
     adapter = make(source, agent.settings)
