@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import zlib
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from quantail.envs.adapt import observation_checksum
 from quantail.envs.atari import AtariGame
 from quantail.envs.make import EnvSource, name_of
 from quantail.envs.player import make_player, player_conditions
@@ -165,11 +165,6 @@ def _replays_identically(env: EnvSource, game: Game) -> bool:
         return False
 
 
-def mark(observation: Any) -> int:
-    """Return a checksum of an observation."""
-    return zlib.crc32(np.ascontiguousarray(observation).tobytes())
-
-
 def played_marks(env: EnvSource, seed: int, actions: tuple[int, ...]) -> tuple[int, ...]:
     """Replay a game and return its checksums after every MARK_EVERY actions, and at its end."""
     player = make_player(env)
@@ -182,7 +177,7 @@ def played_marks(env: EnvSource, seed: int, actions: tuple[int, ...]) -> tuple[i
         else:
             for action in part:
                 observation, *_ = player.step(action)
-        marks.append(mark(observation))
+        marks.append(observation_checksum(observation))
     player.close()
     return tuple(marks)
 

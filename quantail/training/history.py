@@ -18,6 +18,7 @@ from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.results import saved_results
 from quantail.training.risk_config import describe_risk
 from quantail.training.run_folder import RunFolder, RunInfo
+from quantail.training.tables import complete_rows
 
 Array = NDArray[np.float64]
 
@@ -88,10 +89,7 @@ def read_history(run: str | Path) -> History:
     info = folder.read()
     table = folder.table("evaluations")
     try:
-        rows = []
-        if table.exists():
-            with table.open(encoding="utf-8") as file:
-                rows = [row for row in csv.DictReader(file) if row["max"]]
+        rows = complete_rows(table)
         agent = [row for row in rows if row["policy"] == "agent"]
         random = [float(row["mean"]) for row in rows if row["policy"] == "random"]
         curve = {name: np.array([float(row[name]) for row in agent]) for name in CURVE}

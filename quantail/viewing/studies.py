@@ -22,7 +22,7 @@ from quantail.files import write_text
 from quantail.registry import Trust
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.training.progress import counted
-from quantail.viewing.style import colour, count_axis, new_figure, save_figure, styled
+from quantail.viewing.style import colour, count_axis, new_figure, save_figure, spread_labels, styled
 
 Scores = dict[tuple[str, ...], float]  # by the variant on each axis
 
@@ -37,6 +37,7 @@ SYMBOLS = {
 }
 WARNING = "#b00020"
 LABEL_HEIGHT = 0.13  # of a label beside a colour bar, as a share of the bar
+LABELLED = (-0.06, 1.04)  # range for labels beside a colour bar, as shares of the bar
 PAPER_MEASURES = ("norm:3",)  # drawn in the paper's figure of distortions, but not used for a policy
 
 
@@ -150,11 +151,9 @@ def _heat(
 
 def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, high: float) -> None:
     """Mark values on a colour bar, with labels that do not overlap."""
-    ordered = sorted(values.items(), key=lambda item: item[1])
-    for (name, value), placed in zip(
-        ordered, _spread_labels([v for _, v in ordered], low, high), strict=True
-    ):
-        share = (value - low) / (high - low)
+    shares = [(value - low) / (high - low) for value in values.values()]
+    places = spread_labels(shares, LABEL_HEIGHT, *LABELLED)
+    for (name, value), share, placed in zip(values.items(), shares, places, strict=True):
         bar.ax.axhline(value, color="w", lw=2.5)
         bar.ax.axhline(value, color=WARNING, lw=1.2)
         bar.ax.annotate(
@@ -168,17 +167,6 @@ def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, hig
             color=WARNING,
             arrowprops={"arrowstyle": "-", "color": WARNING, "lw": 0.7},
         )
-
-
-def _spread_labels(values: Sequence[float], low: float, high: float) -> list[float]:
-    """Return the heights of labels for increasing values, as shares of the bar, without overlap."""
-    places: list[float] = []
-    for value in values:
-        places.append(max((value - low) / (high - low), places[-1] + LABEL_HEIGHT if places else 0.0))
-    for index in reversed(range(len(places))):
-        above = places[index + 1] - LABEL_HEIGHT if index + 1 < len(places) else 0.97
-        places[index] = min(places[index], above)
-    return places
 
 
 # Any axes: violins
