@@ -11,6 +11,7 @@ states and actions ("all") and over those reached by the best policy or one devi
 import argparse
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
@@ -52,14 +53,14 @@ def measure(agent: quantail.Agent, world: str) -> list[float]:
     return [*map(float, overall), float(distance[near].max()), float(tail[near].max())]
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worlds", nargs="+", default=NAMES, choices=NAMES)
     parser.add_argument("--agents", nargs="+", default=["iqn", "qr-dqn"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
     parser.add_argument("--out", type=Path, help="folder of the runs [a temporary one]")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="other settings")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     changes = dict(word.split("=", 1) for word in arguments.set)
     out = arguments.out or Path(tempfile.mkdtemp())
     out.mkdir(parents=True, exist_ok=True)
