@@ -105,17 +105,3 @@ def test_the_command_prints_every_measure(cartpoles, capsys):
     assert command("risk-profile", cartpoles / "dqn-0", "--episodes", 2) == 0
     assert "learns only the mean" in capsys.readouterr().out
     assert command("risk-profile", cartpoles / "iqn-0", "--level", "2") == 2
-
-
-def test_the_worlds_command_lists_and_solves_worlds(capsys):
-    assert command("worlds") == 0
-    assert "Quantail/WindyCliff-v0" in capsys.readouterr().out
-    assert command("worlds", "WindyCliff", "--risk", "neutral", "--risk", "cvar:0.1") == 0
-    said = capsys.readouterr().out
-    assert "on on on on on" in said
-    assert "up on on on on down" in said
-    assert command("worlds", "Cliff") == 2
-    said = capsys.readouterr().err
-    assert "world takes RiskyBandit, WindyCliff, Chain, Stopping or Allais, not 'Cliff'" in said
-    assert "Did you mean 'WindyCliff'?" in said
-    assert command("worlds", "--risk", "neutral") == 2
