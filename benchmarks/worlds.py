@@ -18,7 +18,7 @@ import numpy as np
 
 import quantail
 from quantail.envs.worlds import WORLDS
-from quantail.evaluation.known_distributions import nearness
+from quantail.evaluation.known_distributions import compare_with_exact
 from quantail.registration import NAMES, world_id
 
 COLUMNS = (
@@ -45,10 +45,10 @@ def train(out: Path, world: str, agent: str, seed: int, changes: dict[str, str])
 
 def measure(agent: quantail.Agent, world: str) -> list[float]:
     """Return the errors of an agent, in the order of the columns."""
-    rows = nearness(agent, WORLDS[world_id(world)]())
+    rows = compare_with_exact(agent, WORLDS[world_id(world)]())
     distance = np.array([row.distance for row in rows])
     tail = np.abs([row.tail_error for row in rows])
-    near = np.array([row.near for row in rows])
+    near = np.array([row.near_policy for row in rows])
     overall = [distance.mean(), distance.max(), tail.mean(), tail.max()]
     return [*map(float, overall), float(distance[near].max()), float(tail[near].max())]
 

@@ -18,7 +18,7 @@ Array = NDArray[Any]
 
 @dataclass
 class Episode:
-    """An episode under way. Its seed and actions are enough to play it again."""
+    """An episode in progress. Its seed and actions are enough to replay it."""
 
     seed: int
     actions: list[int] = field(default_factory=list)
@@ -27,7 +27,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class Transition:
-    """What one environment made of one action."""
+    """One step of one environment."""
 
     env: int
     frame: Array  # seen before the action
@@ -124,7 +124,7 @@ class Actor:
         return episode
 
     def replay_episode(self, index: int, episode: Episode, expected: Array) -> bool:
-        """Bring an environment back to where an episode stood; whether it came to the same place.
+        """Replay an episode in an environment; return whether it reached the expected observation.
 
         Rewards are compared too: those of a wrapper such as NormalizeReward depend on earlier episodes.
         """

@@ -46,9 +46,9 @@ def run(words: list[str]) -> int:
     console = Console(soft_wrap=True, highlight=False)
     for row in run_benches(list(dict.fromkeys(arguments.bench)) or list(BENCHES), seconds, threads):
         if not rows:
-            here = machine()
-            count = counted(here["threads"], "thread")
-            console.print(f"{here['processor']}, {count}, torch {here['torch']}")
+            about = machine()
+            count = counted(about["threads"], "thread")
+            console.print(f"{about['processor']}, {count}, torch {about['torch']}")
             console.print(f"{'':{WIDTH}}{'median':>12}{'best':>12}{'bound':>12}{'ratio':>8}")
         rows.append(row)
         times = "".join(f"{_time_text(t):>12}" for t in (row.median_ms, row.best_ms, row.bound_ms))

@@ -53,7 +53,7 @@ def run(words: list[str]) -> int:
     found = calibrate(agent, episodes=episodes, states=states, continuations=continuations, seed=seed)
     print_table(found.table())
     if found.probes:
-        print_table(found.spots_table())
+        print_table(found.probes_table())
     with styled():
         png, svg = save_figure(calibration_figure(found), stem)
     data = png.with_suffix(".json")

@@ -8,7 +8,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from quantail.agents.agent import Agent, Risk
+from quantail.agents.agent import Agent, Risk, require_agent
 from quantail.distributions import ReturnDistribution
 from quantail.envs import EnvSource
 from quantail.errors import QuantailError
@@ -128,8 +128,7 @@ def risk_profile(
 
     `level` is the level of VaR and CVaR: the worst share of episodes.
     """
-    if not isinstance(agent, Agent):
-        raise QuantailError("agent takes an Agent, as quantail.load and quantail.train return it.")
+    require_agent(agent)
     level = number("level", level, above=0, most=1)
     if not risks:
         raise QuantailError("risks takes one risk measure or more.")

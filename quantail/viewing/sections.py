@@ -25,13 +25,13 @@ from quantail.registry import Trust
 from quantail.settings import ABOUT, shown
 from quantail.training.history import Group, History
 from quantail.training.progress import duration
-from quantail.training.select_results import Kept
+from quantail.training.select_results import SavedResult
 from quantail.training.train import load
 from quantail.viewing import figures
 from quantail.viewing.moments import find_moments
 from quantail.viewing.page import Report, Section
 
-Results = dict[Path, tuple[Result, Kept]]  # the result of each run, and its saved content
+Results = dict[Path, tuple[Result, SavedResult]]  # the result of each run, and its saved content
 ALE = "ALE"
 
 
@@ -50,16 +50,16 @@ def learning_curves(report: Report, groups: Sequence[Group]) -> None:
     section = Section("Learning", [])
     rows = []
     for env in dict.fromkeys(group.env for group in groups):
-        here = [group for group in groups if group.env == env]
-        for group in here:
+        members = [group for group in groups if group.env == env]
+        for group in members:
             for run in group.runs:
                 columns = zip(*(run.curve[name] for name in ("steps", "frames", "mean")), strict=True)
                 for steps, frames, mean in columns:
                     rows.append(
                         [env, group.label, run.settings.seed, int(steps), int(frames), repr(float(mean))]
                     )
-        drawn = [group for group in here if len(group.curves()[0])]
-        for group in here:
+        drawn = [group for group in members if len(group.curves()[0])]
+        for group in members:
             if group not in drawn:
                 section.text.append(
                     f"{group.label} in {env} has no evaluation at a step that all of its seeds share."

@@ -91,7 +91,7 @@ def _missing_references(results: Results, scale: Scale, measure: Measure) -> lis
     """Return a line on references that have no score yet, or not from all runs; empty if none."""
     missing = []
     for one in results.configs:
-        if one.reference and not (found := score(results, scale, one, measure)).whole:
+        if one.reference and not (found := score(results, scale, one, measure)).complete:
             absent = "not yet" if results.partial else "none"
             known = f"{found.runs} of {found.planned} runs" if found.runs else absent
             missing.append(f"{one.label.upper()}: {known}")
@@ -127,7 +127,7 @@ def _heat(
                 "not yet" if results.partial else "none"
             )  # there is no evaluation in this part of training
             text = scale.text(one.value) if one.runs else absent
-            if not one.whole:
+            if not one.complete:
                 axes.add_patch(
                     Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, hatch="////", ec="0.6", lw=0)
                 )

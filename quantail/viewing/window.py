@@ -116,13 +116,13 @@ class Play:
         clock = self.window.pygame.time.Clock()
         with StopSignals() as stop:
             try:
-                while not stop.name and self.turn():
+                while not stop.name and self.advance():
                     clock.tick(self.fps if self.state == "playing" else 30)
             finally:
                 self.close()
         return stop
 
-    def turn(self) -> bool:
+    def advance(self) -> bool:
         """Read the keys, take one action if a game is running, and draw; return whether to continue."""
         pygame = self.window.pygame
         for event in pygame.event.get():

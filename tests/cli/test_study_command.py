@@ -94,9 +94,9 @@ def test_status_shows_started_and_failed_runs(tmp_path, capsys):
 
 
 def test_a_long_study_needs_a_confirmation_on_a_terminal_or_yes(tmp_path, monkeypatch, capsys):
-    asked = []
+    questions = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", lambda: asked.append(1) or "n")
+    monkeypatch.setattr("builtins.input", lambda: questions.append(1) or "n")
 
     def only_confirms(study, out, *, confirm, **_):
         folder = StudyFolder(out)
@@ -114,7 +114,7 @@ def test_a_long_study_needs_a_confirmation_on_a_terminal_or_yes(tmp_path, monkey
     assert "200,000,000 frames" in said
     assert "not started" in said
     assert command(*words, "--yes") == 0
-    assert len(asked) == 1
+    assert len(questions) == 1
 
     def ctrl_d():
         raise EOFError

@@ -121,8 +121,8 @@ def test_games_of_one_family_under_two_presets_are_two_agents(cartpoles, tmp_pat
     options = {"preset": "atari-fast", "env": "BreakoutNoFrameskip-v4", "kappa": 0.5}
     second = changed(cartpoles / "iqn-0", tmp_path / "b", **options)
     assert labels(first, second) == ["iqn, kappa 1.0", "iqn, kappa 0.5"]
-    elsewhere = changed(cartpoles / "iqn-0", tmp_path / "c", preset="m", env="MinAtar/Freeway-v1")
-    assert labels(first, elsewhere) == ["iqn", "iqn"]
+    other_family = changed(cartpoles / "iqn-0", tmp_path / "c", preset="m", env="MinAtar/Freeway-v1")
+    assert labels(first, other_family) == ["iqn", "iqn"]
 
 
 @pytest.mark.parametrize(

@@ -158,7 +158,7 @@ class Stopping(World):
 
 
 class Allais(World):
-    """Allais' two pairs of choices (1953), in millions; a coin decides which pair comes.
+    """Allais' two pairs of choices (1953), in millions; a coin decides between the pairs.
 
     Most people take the sure million in the first pair and the gamble for five in the second. No
     expected utility prefers both, because the pairs differ only by a common part. Distortion measures
@@ -183,9 +183,9 @@ class Allais(World):
         return ("the coin", "first pair", "second pair")[state[0]]
 
     def picture(self) -> Picture:
-        here = 1 if self.state is None else self.state[0]
+        shown = 1 if self.state is None else self.state[0]
         cells = [GRASS, GROUND, GRASS]
-        cells[{0: 1, 1: 0, 2: 2}[here]] = WALKER if self.state is not None else GOAL
+        cells[{0: 1, 1: 0, 2: 2}[shown]] = WALKER if self.state is not None else GOAL
         return _cells([cells])
 
 

@@ -218,7 +218,7 @@ class Calibration:
             f"quantile crossing: {self._crossing_words()}",
         ]
 
-    def spots_table(self) -> ResultTable:
+    def probes_table(self) -> ResultTable:
         """Return the table of the states that were continued many times."""
         rows = [
             [

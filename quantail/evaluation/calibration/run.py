@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quantail.agents.agent import Agent, Risk
+from quantail.agents.agent import Agent, Risk, require_agent
 from quantail.envs import EnvSource, make
 from quantail.envs.limits import take_off_limit
 from quantail.envs.make import require_fresh
@@ -35,8 +35,7 @@ def calibrate(
     Rewards are those that the agent is trained on: they are clipped, and a lost life ends a return, if
     training does so. From `states` of the visited states, `continuations` further episodes are played.
     """
-    if not isinstance(agent, Agent):
-        raise QuantailError("agent takes what quantail.load or quantail.train returns.")
+    require_agent(agent)
     episodes = whole_number("episodes", episodes, 2)
     states = whole_number("states", states, 0)
     continuations = whole_number("continuations", continuations, 2)

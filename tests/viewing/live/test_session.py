@@ -157,7 +157,7 @@ def test_a_slider_stays_within_the_range_of_its_measure(name):
 
 
 @pytest.mark.parametrize(
-    ("asked", "says"),
+    ("message", "says"),
     [
         ([], "unknown command"),
         ({}, "unknown command"),
@@ -176,9 +176,9 @@ def test_a_slider_stays_within_the_range_of_its_measure(name):
         ({"do": "speed", "speed": []}, "speed takes 1, 2, 4, 8, 15, 30 or 60, not"),
     ],
 )
-def test_invalid_commands_are_refused_with_a_clear_error(session, asked, says):
+def test_invalid_commands_are_refused_with_a_clear_error(session, message, says):
     with pytest.raises(QuantailError, match=says):
-        session.do(asked)
+        session.do(message)
     assert session.speed in SPEEDS
 
 
