@@ -2,11 +2,17 @@
 
 from quantail.networks.torsos.base import NoConfig, Torso
 from quantail.networks.torsos.cnns import MinAtarCNN, NatureCNN
+from quantail.networks.torsos.impala import ImpalaCNN
 from quantail.networks.torsos.inputs import ImageInput, VectorInput, image_shape, require_images
 from quantail.networks.torsos.mlp import MLP
 from quantail.spaces import ObservationSpec
 
-TORSOS: dict[str, type[Torso]] = {"nature": NatureCNN, "minatar": MinAtarCNN, "mlp": MLP}
+TORSOS: dict[str, type[Torso]] = {
+    "nature": NatureCNN,
+    "minatar": MinAtarCNN,
+    "impala": ImpalaCNN,
+    "mlp": MLP,
+}
 
 
 def auto_torso(observation: ObservationSpec) -> str:
@@ -21,6 +27,7 @@ __all__ = [
     "MLP",
     "TORSOS",
     "ImageInput",
+    "ImpalaCNN",
     "MinAtarCNN",
     "NatureCNN",
     "NoConfig",
