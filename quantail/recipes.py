@@ -164,6 +164,11 @@ AGENTS: dict[str, Recipe] = {
         paper="Yang et al. 2019, arXiv 1911.02140",
         parts={"head": "fractions"},
     ),
+    "hl-gauss": Recipe(
+        summary="DQN that learns the mean return by classification over bins",
+        paper="Farebrother et al. 2024, arXiv 2403.03950",
+        parts={"head": "hl-gauss"},
+    ),
 }
 
 PARTS = ("head", "dueling", "noisy", "double", "munchausen", "replay")
@@ -183,6 +188,8 @@ ALE: Changes = {
 }
 ATARI: Changes = {**ALE, "no_ops": 30, "life_loss_ends": True}
 FQF_ATARI: Changes = {"quantiles": 32}
+WORLDS_RANGE: Changes = {"atoms": 61, "value_min": -20.0, "value_max": 20.0}
+SMALL_RANGE: Changes = {"atoms": 101, "value_min": -100.0, "value_max": 100.0}
 
 PRESETS: dict[str, Preset] = {
     "atari-paper": Preset(
@@ -265,7 +272,8 @@ PRESETS: dict[str, Preset] = {
         },
         heads={
             "expected": {"kappa": 100.0},  # otherwise large errors are clipped and the mean is biased
-            "categorical": {"atoms": 61, "value_min": -20.0, "value_max": 20.0},
+            "categorical": WORLDS_RANGE,
+            "hl-gauss": WORLDS_RANGE,
             "quantiles": {"quantiles": 32},
             "fractions": {"quantiles": 24},
         },
@@ -294,7 +302,8 @@ PRESETS: dict[str, Preset] = {
             "checkpoint_every": 10_000,
         },
         heads={
-            "categorical": {"atoms": 101, "value_min": -100.0, "value_max": 100.0},
+            "categorical": SMALL_RANGE,
+            "hl-gauss": SMALL_RANGE,
             "quantiles": {"quantiles": 32},
             "fractions": {"quantiles": 16},
         },

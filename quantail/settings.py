@@ -20,6 +20,7 @@ C51 = "C51, Bellemare et al. 2017"
 NOISY = "NoisyNet, Fortunato et al. 2018"
 PRIORITIZED = "prioritized replay, Schaul et al. 2016"
 MUNCHAUSEN = "Munchausen, Vieillard et al. 2020"
+HL_GAUSS = "HL-Gauss, Farebrother et al. 2024"
 FQF = "FQF, Yang et al. 2019"
 IMPALA = "IMPALA, Espeholt et al. 2018"
 APEX = "Ape-X, Horgan et al. 2018"
@@ -76,13 +77,14 @@ class Settings:
     resize: str = _setting("bilinear", "environment", "ALE: interpolation for resizing the screen to 84×84; Dopamine and the original DQN use area", source="DQN Zoo, Quan and Ostrovski 2020", choices=("bilinear", "area"))
     life_loss_ends: bool = _setting(False, "environment", "ALE: treat the loss of a life as terminal for learning; the episode continues")
 
-    head: str = _setting("implicit", "network", "representation of the return distribution", choices=("expected", "categorical", "quantiles", "implicit", "fractions"))
+    head: str = _setting("implicit", "network", "representation of the return distribution", choices=("expected", "categorical", "quantiles", "implicit", "fractions", "hl-gauss"))
     dueling: bool = _setting(False, "network", "dueling network: separate streams for the state value and the advantages", source="Wang et al. 2016")
     noisy: bool = _setting(False, "network", "noisy layers in the head for exploration, instead of ε-greedy", source=NOISY)
     noisy_sigma: float = _setting(0.5, "network", "σ₀, initial noise of noisy layers", source=NOISY, least=0.0001, only=("noisy", "True"))
-    atoms: int = _setting(51, "network", "number of atoms of the categorical distribution", source=C51, least=2, only=("head", "categorical"))
-    value_min: float = _setting(-10.0, "network", "lowest atom of the categorical distribution (v_min)", source=C51, only=("head", "categorical"))
-    value_max: float = _setting(10.0, "network", "highest atom of the categorical distribution (v_max)", source=C51, only=("head", "categorical"))
+    atoms: int = _setting(51, "network", "number of atoms of the categorical distribution, or of bins of the hl-gauss head", source=C51, least=2, only=("head", "categorical", "hl-gauss"))
+    value_min: float = _setting(-10.0, "network", "lowest return that the categorical or hl-gauss head represents (v_min)", source=C51, only=("head", "categorical", "hl-gauss"))
+    value_max: float = _setting(10.0, "network", "highest return that the categorical or hl-gauss head represents (v_max)", source=C51, only=("head", "categorical", "hl-gauss"))
+    hl_gauss_sigma: float = _setting(0.75, "network", "σ of the Gaussian around a target of the hl-gauss head, as a multiple of the width of a bin", unit="bins", source=HL_GAUSS, least=0.01, only=("head", "hl-gauss"))
     quantiles: int = _setting(200, "network", "number of fixed quantiles (QR-DQN) or of learned quantile fractions (FQF)", source=QR, least=1, only=("head", "quantiles", "fractions"))
     torso: str = _setting("auto", "network", "torso ψ; auto chooses it by the shape of observations", choices=("auto", "nature", "minatar", "impala", "mlp"))
     mlp_sizes: tuple[int, ...] = _setting((128,), "network", "sizes of the hidden layers of the mlp torso", unit="units", least=1, only=("torso", "auto", "mlp"))

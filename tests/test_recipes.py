@@ -20,6 +20,7 @@ TABLE = {
     "rainbow-iqn": ("implicit", True, True, True, False, 3, "prioritized"),
     "m-iqn": ("implicit", False, False, False, True, 1, "uniform"),
     "fqf": ("fractions", False, False, False, False, 1, "uniform"),
+    "hl-gauss": ("hl-gauss", False, False, False, False, 1, "uniform"),
 }
 
 
@@ -54,6 +55,8 @@ def test_the_published_atari_settings():
     adam = ("optimizer", "learning_rate", "adam_epsilon")
     assert of("c51", *adam) == ("adam", 2.5e-4, 0.01 / 32)
     assert of("c51", "atoms", "value_min", "value_max") == (51, -10.0, 10.0)
+    assert of("hl-gauss", "atoms", "value_min", "value_max") == (51, -10.0, 10.0)
+    assert of("hl-gauss", "hl_gauss_sigma") == (0.75,)
     assert of("qr-dqn", *adam, "quantiles", "kappa") == ("adam", 5e-5, 0.01 / 32, 200, 1.0)
     assert of("rainbow", *adam) == ("adam", 6.25e-5, 1.5e-4)
     assert of("rainbow", "learning_starts", "target_update_interval", "gradient_clip") == (
@@ -124,6 +127,10 @@ def test_a_file_that_names_no_agent_applies_to_the_given_one(tmp_path):
 def test_a_presets_settings_for_a_head_apply_whichever_agent_has_that_head():
     mine = compose("small", {"agent": "iqn", "head": "categorical"})
     assert (mine.atoms, mine.value_max) == (101, 100.0)
+    for preset in PRESETS:
+        c51, hl_gauss = (compose(preset, {"agent": agent}) for agent in ("c51", "hl-gauss"))
+        for name in ("atoms", "value_min", "value_max"):
+            assert getattr(hl_gauss, name) == getattr(c51, name), (preset, name)
     assert compose("small", {"agent": "m-iqn", "head": "fractions"}).quantiles == 16
     assert compose("atari-paper", {"head": "fractions"}).quantiles == 32
 
@@ -157,13 +164,19 @@ def test_munchausen_overrides_the_n_step_of_a_preset():
         ({"agent": "dqn", "kappa": 0}, "kappa 0 would learn the median"),
         ({"agent": "fqf", "quantiles": 1}, "quantiles 1 leaves no fraction to learn"),
         ({"agent": "c51", "value_min": 3, "value_max": 3}, "value_min 3 is not below value_max 3"),
+        ({"agent": "hl-gauss", "value_min": 3, "value_max": 2}, "value_min 3 is not below value_max 2"),
+        ({"agent": "hl-gauss", "hl_gauss_sigma": 0}, "hl_gauss_sigma takes a number of at least 0.01"),
+        ({"agent": "c51", "hl_gauss_sigma": 1}, "only with head hl-gauss, and head is categorical"),
         ({"agent": "c51", "atoms": 1}, "atoms takes a whole number of at least 2"),
-        ({"head": "gaussian"}, "head takes expected, categorical, quantiles, implicit or fractions"),
+        (
+            {"head": "gaussian"},
+            "head takes expected, categorical, .* fractions or hl-gauss",
+        ),
         ({"replay": "prioritised"}, "Did you mean 'prioritized'"),
         ({"agent": "dqnn"}, "Did you mean 'dqn'"),
         (
             {"atoms": 21},
-            "atoms has no effect here: it is used only with head categorical",
+            "atoms has no effect here: it is used only with head categorical or hl-gauss",
         ),
         ({"agent": "dqn", "online_samples": 4}, "only with head implicit, and head is expected"),
         ({"agent": "c51", "kappa": 0.5}, "kappa has no effect here"),

@@ -97,6 +97,7 @@ RUNS = [
             "rainbow-iqn": ("--num-envs", "2"),
             "m-iqn": ("--risk", "pow:-2"),
             "fqf": ("--risk", "norm:3"),
+            "hl-gauss": ("--replay", "prioritized"),
         }.items()
     ),
     *(Run("MinAtar/Breakout-v1", agent) for agent in ("iqn", "rainbow", "m-iqn", "fqf")),

@@ -10,7 +10,7 @@ from quantail.risk import CVaR
 from tests.helpers.agents import agent
 
 
-@pytest.fixture(params=["iqn", "qr-dqn", "c51", "fqf", "dqn"])
+@pytest.fixture(params=["iqn", "qr-dqn", "c51", "fqf", "dqn", "hl-gauss"])
 def mine(request):
     return agent(agent=request.param)
 
@@ -87,8 +87,9 @@ def test_every_agent_has_a_law():
         assert np.isfinite(mine.returns(seen(mine)).std()).all()
 
 
-def test_the_mean_alone_has_no_deviation():
-    mine = agent(agent="dqn")
+@pytest.mark.parametrize("name", ["dqn", "hl-gauss"])
+def test_the_mean_alone_has_no_deviation(name):
+    mine = agent(agent=name)
     assert mine.returns(seen(mine)).std() == pytest.approx(0)
 
 

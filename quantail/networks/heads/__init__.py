@@ -4,6 +4,7 @@ from quantail.networks.heads.base import AuxiliaryOptimizer, HeadSpec, LossOutpu
 from quantail.networks.heads.categorical import Categorical
 from quantail.networks.heads.expected import Expected
 from quantail.networks.heads.fractions import LearnedFractions
+from quantail.networks.heads.hl_gauss import HLGauss
 from quantail.networks.heads.implicit import ImplicitQuantiles
 from quantail.networks.heads.quantiles import FixedQuantiles
 
@@ -13,6 +14,7 @@ HEADS: dict[str, type[ReturnHead]] = {
     "quantiles": FixedQuantiles,
     "implicit": ImplicitQuantiles,
     "fractions": LearnedFractions,
+    "hl-gauss": HLGauss,
 }
 
 __all__ = [
@@ -21,6 +23,7 @@ __all__ = [
     "Categorical",
     "Expected",
     "FixedQuantiles",
+    "HLGauss",
     "HeadSpec",
     "ImplicitQuantiles",
     "LearnedFractions",
