@@ -1,0 +1,10 @@
+"""Checks that tell you whether a part of your own keeps its contract.
+
+Each check raises `PartError` with one sentence that names the part, what it did and what it must do.
+Quantail's own parts pass the same checks. pytest is not needed.
+"""
+
+from quantail.testing.common import PartError
+from quantail.testing.heads import check_head
+
+__all__ = ["PartError", "check_head"]
