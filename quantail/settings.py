@@ -21,6 +21,7 @@ NOISY = "NoisyNet, Fortunato et al. 2018"
 PRIORITIZED = "prioritized replay, Schaul et al. 2016"
 MUNCHAUSEN = "Munchausen, Vieillard et al. 2020"
 FQF = "FQF, Yang et al. 2019"
+IMPALA = "IMPALA, Espeholt et al. 2018"
 APEX = "Ape-X, Horgan et al. 2018"
 OURS = "ours"
 
@@ -83,8 +84,9 @@ class Settings:
     value_min: float = _setting(-10.0, "network", "lowest atom of the categorical distribution (v_min)", source=C51, only=("head", "categorical"))
     value_max: float = _setting(10.0, "network", "highest atom of the categorical distribution (v_max)", source=C51, only=("head", "categorical"))
     quantiles: int = _setting(200, "network", "number of fixed quantiles (QR-DQN) or of learned quantile fractions (FQF)", source=QR, least=1, only=("head", "quantiles", "fractions"))
-    torso: str = _setting("auto", "network", "torso ψ; auto chooses it by the shape of observations", choices=("auto", "nature", "minatar", "mlp"))
-    mlp_sizes: tuple[int, ...] = _setting((128,), "network", "sizes of the hidden layers of the mlp torso", unit="units", least=1)
+    torso: str = _setting("auto", "network", "torso ψ; auto chooses it by the shape of observations", choices=("auto", "nature", "minatar", "impala", "mlp"))
+    mlp_sizes: tuple[int, ...] = _setting((128,), "network", "sizes of the hidden layers of the mlp torso", unit="units", least=1, only=("torso", "auto", "mlp"))
+    impala_width: int = _setting(1, "network", "multiplies the channels 16, 32 and 32 of the impala torso", source=IMPALA, least=1, only=("torso", "impala"))
     head_size: int = _setting(512, "network", "size of the hidden layer of the head f", unit="units", source=NATURE, least=1)
     embedding: str = _setting("cosine", "network", "φ, the embedding of the quantile fraction τ", source=PAPER, choices=("cosine", "mlp", "linear"), only=("head", "implicit", "fractions"))
     embedding_size: int = _setting(64, "network", "number of cosines, or of hidden units of the mlp embedding", source=PAPER, least=1, only=("head", "implicit", "fractions"))

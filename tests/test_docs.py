@@ -5,6 +5,7 @@ from pathlib import Path
 
 import pytest
 
+from quantail.networks.torsos import TORSOS
 from quantail.recipes import AGENTS, compose, sources
 from quantail.settings import ABOUT, shown
 
@@ -35,3 +36,9 @@ def test_every_link_between_docs_has_an_existing_target():
         for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
             if not link.startswith("http"):
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_page_of_environments_lists_every_torso():
+    page = (DOCS / "environments.md").read_text(encoding="utf-8")
+    for name in ("auto", *TORSOS):
+        assert f"| `{name}`" in page, name

@@ -7,6 +7,7 @@ import pytest
 
 import quantail
 from quantail.networks.heads import HEADS
+from quantail.networks.torsos import TORSOS
 from quantail.risk import MEASURES
 
 PACKAGE = Path(quantail.__file__).parent
@@ -80,7 +81,7 @@ def test_only_the_registry_imports_a_module_by_a_name_from_outside():
 # Classes of parts, and where they may be told apart: in their own packages.
 PARTS = {
     "networks/heads": {one.__name__ for one in HEADS.values()} | {"ReturnHead"},
-    "networks/torsos.py": {"NatureCNN", "MinAtarCNN", "MLP", "Torso"},
+    "networks/torsos": {one.__name__ for one in TORSOS.values()} | {"Torso"},
     "risk": {one.__name__ for one in MEASURES.values()} | {"Distortion", "Custom"},
     "learning/targets.py": {"BellmanTarget", "MunchausenTarget"},
 }

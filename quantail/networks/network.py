@@ -10,7 +10,7 @@ from torch import Tensor, nn
 
 from quantail.networks.heads import HEADS, HeadSpec, ReturnHead
 from quantail.networks.layers import NoisyLinear, initialise, linear_layers
-from quantail.networks.torsos import Torso, build_torso
+from quantail.networks.torsos import TORSOS, Torso, auto_torso
 from quantail.seeds import derived_seed
 from quantail.settings import Settings
 from quantail.spaces import ObservationSpec
@@ -49,20 +49,39 @@ def build_network(
     settings: Settings, spec: ObservationSpec, num_actions: int, seed: int = 0
 ) -> ReturnNetwork:
     """Build the network that the settings name. Each part has its own seed, derived from this one."""
-    torso = seeded(
-        lambda: build_torso(settings.torso, spec, settings.mlp_sizes), derived_seed(seed, "torso")
-    )
+    torso = seeded(lambda: build_torso(settings, spec), derived_seed(seed, "torso"))
     head = seeded(
-        lambda: build_head(settings, torso.features, num_actions, torso.nonnegative),
+        lambda: build_head(settings, torso.num_features, num_actions, torso.nonnegative),
         derived_seed(seed, "head"),
     )
     head.start()
     return ReturnNetwork(torso, head)
 
 
+def torso_class(settings: Settings, observation: ObservationSpec) -> type[Torso]:
+    """Return the class of the torso that the settings name; `auto` chooses it by the observation."""
+    name = settings.torso
+    return TORSOS[auto_torso(observation) if name == "auto" else name]
+
+
+def torso_config(settings: Settings, observation: ObservationSpec) -> Any:
+    """Return the configuration of the torso that the settings name."""
+    return _config(torso_class(settings, observation).Config, settings)
+
+
+def build_torso(settings: Settings, observation: ObservationSpec) -> Torso:
+    """Build the torso that the settings name, for this kind of observation."""
+    return torso_class(settings, observation)(observation, torso_config(settings, observation))
+
+
 def head_class(settings: Settings) -> type[ReturnHead]:
     """Return the class of the head that the settings name."""
     return HEADS[settings.head]
+
+
+def head_config(settings: Settings) -> Any:
+    """Return the configuration of the head that the settings name."""
+    return _config(head_class(settings).Config, settings)
 
 
 def build_head(
@@ -80,9 +99,8 @@ def build_head(
     return head_class(settings)(spec, head_config(settings))
 
 
-def head_config(settings: Settings) -> Any:
-    """Return the configuration of the head that the settings name."""
-    config = head_class(settings).Config
+def _config(config: type, settings: Settings) -> Any:
+    """Fill the fields of a part's configuration with the settings of the same names."""
     return config(**{one.name: getattr(settings, one.name) for one in fields(config)})
 
 

@@ -296,4 +296,6 @@ def test_the_torsos_gradient_is_that_of_the_quantile_loss_alone():
     outcome = head.loss(features, data.actions, other.targets(data), midpoint_taus)
     outcome.losses.mean().backward()
     mine.update(data)
-    torch.testing.assert_close(mine.online.torso[1].weight.grad, other.online.torso[1].weight.grad)
+    torch.testing.assert_close(
+        mine.online.torso.layers[1].weight.grad, other.online.torso.layers[1].weight.grad
+    )

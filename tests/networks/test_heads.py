@@ -27,7 +27,7 @@ def network(head, seed=0, **changes):
 
 def features(net, batch=4, seed=0):
     x = torch.randn(batch, 5, generator=torch.Generator().manual_seed(seed))
-    return torch.relu(x.double() @ net.torso[1].weight.T + net.torso[1].bias)
+    return torch.relu(x.double() @ net.torso.layers[1].weight.T + net.torso.layers[1].bias)
 
 
 @pytest.mark.parametrize("noisy", [False, True])

@@ -163,7 +163,11 @@ def test_the_error_for_a_wrong_value_names_the_checkpoint_and_an_older_one(run, 
 def test_the_error_for_wrong_tensors_names_an_older_checkpoint(run, file, how):
     path = run / f"checkpoints/000000200/{file}.safetensors"
     arrays = load_file(path)
-    name = {"agent": "torso.1.weight", "learner": "target.torso.1.weight", "actor": "observations"}[file]
+    name = {
+        "agent": "torso.layers.1.weight",
+        "learner": "target.torso.layers.1.weight",
+        "actor": "observations",
+    }[file]
     kept = arrays.pop(name)
     save_file(arrays if how == "gone" else arrays | {name: np.zeros((3, 1), kept.dtype)}, path)
     with editing(state_of(run)) as state:
@@ -296,7 +300,7 @@ def test_every_network_is_checked_before_a_save(tmp_path, network, value):
 def test_an_agent_whose_weights_are_not_finite_is_refused(run):
     path = run / "checkpoints/000000200/agent.safetensors"
     arrays = load_file(path)
-    arrays["torso.1.weight"][0, 0] = np.nan
+    arrays["torso.layers.1.weight"][0, 0] = np.nan
     save_file(arrays, path)
     with editing(state_of(run)) as state:
         state["checksums"][path.name] = checksum(path)
