@@ -10,9 +10,9 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
 from quantail.errors import DIVERGED, QuantailError
-from quantail.learning.batch import Batch
 from quantail.learning.optimizers import build_auxiliary, build_optimizer, kept_of
 from quantail.learning.targets import BellmanTarget, MunchausenTarget, Target
 from quantail.networks import LossOutput, ReturnNetwork

@@ -6,8 +6,8 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
-from quantail.learning.batch import Batch
 from quantail.networks import ReturnNetwork
 from quantail.risk import RiskMeasure
 from quantail.taus import TauSampler
