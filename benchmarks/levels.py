@@ -19,7 +19,7 @@ from pathlib import Path
 
 import torch
 
-from quantail.learning.batch import Batch
+from quantail.batch import Batch
 from quantail.learning.learner import Learner
 from quantail.risk import parse_risk
 from quantail.settings import Settings
@@ -55,10 +55,6 @@ def restore(path: str) -> Trainer:
     return trainer
 
 
-def copy(batch: Batch) -> Batch:
-    return Batch(*(tensor.clone() for tensor in vars(batch).values()))
-
-
 def gradient(learner: Learner, batch: Batch) -> torch.Tensor:
     loss = learner.compute_loss(batch).losses.mean()
     return torch.cat([g.flatten() for g in torch.autograd.grad(loss, learner.parameters)])
@@ -92,7 +88,7 @@ def main() -> None:
 
 def measure(trainer: Trainer, draws: int) -> None:
     learner = trainer.learner
-    batches = [copy(trainer.replay.sample()) for _ in range(BATCHES)]
+    batches = [trainer.replay.sample() for _ in range(BATCHES)]
     base = learner.settings
     times: dict[tuple[int, ...], list[float]] = {counts: [] for counts in COUNTS}
     for _, counts in itertools.product(range(12), COUNTS):

@@ -8,10 +8,10 @@ import numpy as np
 import torch
 import torch.nn.functional as F
 
+from quantail.batch import Batch
 from quantail.bench import dense
 from quantail.bench.measure import Row, race
 from quantail.bench.scenes import play
-from quantail.learning.batch import Batch
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.recipes import compose

@@ -83,8 +83,7 @@ def _sample(game: str, store: ReplayStore, prioritized: bool, seconds: float, us
     somewhere = rng.integers(256, size=(2048, *store.spec.shape), dtype=np.uint8)
 
     def sample() -> None:
-        replay.sample(0.4)
-        replay.update_priorities(priorities)
+        replay.update_priorities(replay.sample(0.4).indices, priorities)
 
     def copy() -> None:
         rows = rng.integers(len(somewhere), size=batch.shape[:2])

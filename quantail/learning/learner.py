@@ -10,11 +10,11 @@ import numpy as np
 import torch
 from torch import Tensor
 
+from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
 from quantail.errors import DIVERGED, QuantailError
-from quantail.learning.batch import Batch
 from quantail.learning.optimizers import build_auxiliary, build_optimizer, kept_of
-from quantail.learning.targets import BellmanTarget, MunchausenTarget, Target
+from quantail.learning.targets import BellmanTarget, MunchausenTarget, Target, check_masks
 from quantail.networks import LossOutput, ReturnNetwork
 from quantail.risk import RiskMeasure
 from quantail.settings import Settings
@@ -65,6 +65,7 @@ class Learner:
 
     def update(self, batch: Batch) -> Tensor:
         """Take one step of the optimizer on a batch (Algorithm 1), and return the priorities [B]."""
+        check_masks(batch)  # before the move, so that no accelerator has to wait for the answer
         batch = batch.to(self.device)
         target = self.targets(batch)  # r + γ Z(x′, a*), [B, N′]
         output = self.losses(batch, target)  # of Z(x, a) against the target, [B]

@@ -6,10 +6,10 @@ from typing import Protocol
 import torch
 from torch import Tensor
 
+from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
-from quantail.learning.batch import Batch
 from quantail.networks import ReturnNetwork
-from quantail.risk import RiskMeasure
+from quantail.risk import DecisionContext, RiskMeasure
 from quantail.taus import TauSampler
 
 
@@ -34,8 +34,8 @@ class Target(Protocol):
 class BellmanTarget:
     """r + γⁿ Z(x′, a*), with one action a* for all atoms of a state.
 
-    a* is the argmax of Q_β by the target network, as in the paper, or by the online network (Double
-    DQN, van Hasselt et al. 2016).
+    a* is the argmax of Q_β over the actions that are allowed at x′, by the target network, as in the
+    paper, or by the online network (Double DQN, van Hasselt et al. 2016).
     """
 
     double: bool = False
@@ -52,20 +52,22 @@ class BellmanTarget:
         risk: RiskMeasure,
         taus: TauSampler,
     ) -> ReturnDistribution:
+        context = next_context(batch)
         features = target.features(batch.next_observations)
         if self.double:
-            values = online.head.value(online.features(batch.next_observations), risk, taus)
+            values = online.head.value(online.features(batch.next_observations), risk, taus, context)
             returns = target.head.distribution(features, taus)
         else:
-            values, returns = target.head.value_and_distribution(features, risk, taus)
-        return bellman(batch, returns, values.argmax(dim=1))
+            values, returns = target.head.value_and_distribution(features, risk, taus, context)
+        return bellman(batch, returns, context.allowed(values).argmax(dim=1))
 
 
 @dataclass(frozen=True)
 class MunchausenTarget:
     """r + α [τ log π(a|x)] + γ Σ_a′ π(a′|x′) (Z(x′, a′) − τ log π(a′|x′)) (Vieillard et al. 2020).
 
-    π is the softmax of Q_β/τ by the target network; τ log π(a|x) is clipped to [clip, 0].
+    π is the softmax of Q_β/τ over the allowed actions by the target network; τ log π(a|x) is clipped to
+    [clip, 0].
     """
 
     alpha: float = 0.9
@@ -81,11 +83,31 @@ class MunchausenTarget:
         risk: RiskMeasure,
         taus: TauSampler,
     ) -> ReturnDistribution:
+        here, after = DecisionContext(batch.masks), next_context(batch)
         features = target.features(batch.next_observations)
-        values, returns = target.head.value_and_distribution(features, risk, taus)
-        here = target.head.value(target.features(batch.observations), risk, taus)
-        bonus = munchausen_bonus(here, batch.actions, self.alpha, self.temperature, self.clip)
-        return soft(returns, values, self.temperature).affine(batch.rewards + bonus, batch.discounts)
+        values, returns = target.head.value_and_distribution(features, risk, taus, after)
+        current = target.head.value(target.features(batch.observations), risk, taus, here)
+        bonus = munchausen_bonus(
+            here.allowed(current), batch.actions, self.alpha, self.temperature, self.clip
+        )
+        following = soft(returns, after.allowed(values), self.temperature)
+        return following.affine(batch.rewards + bonus, batch.discounts)
+
+
+def next_context(batch: Batch) -> DecisionContext:
+    """Return the context of the next observations. After the end of an episode every action is allowed.
+
+    There the discount is 0 and no action is taken, so a mask that forbids all is no mistake.
+    """
+    if batch.next_masks is None:
+        return DecisionContext()
+    return DecisionContext(batch.next_masks | (batch.discounts == 0).unsqueeze(1))
+
+
+def check_masks(batch: Batch) -> None:
+    """Raise an error if a state in which an action is taken allows none."""
+    DecisionContext(batch.masks).check()
+    next_context(batch).check()
 
 
 def bellman(batch: Batch, returns: ReturnDistribution, actions: Tensor) -> ReturnDistribution:

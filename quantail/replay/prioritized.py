@@ -38,20 +38,22 @@ class PrioritizedSampler:
         oldest = self.store.oldest[env]
         return env, oldest + (at - oldest) % self.store.length
 
-    def weights(self, env: Index, step: Index, importance: float) -> NDArray[np.float32]:
+    def weights(self, indices: Index, importance: float) -> NDArray[np.float32]:
         """Return (N P(i))^−β divided by its maximum over the batch, so N and the total cancel."""
-        probabilities = self.tree.leaves[self._leaf(env, step)]
+        probabilities = self.tree.leaves[indices]
         weights: NDArray[np.float32] = ((probabilities / probabilities.min()) ** -importance).astype(
             np.float32
         )
         return weights
 
-    def update_priorities(self, env: Index, step: Index, priorities: Tensor) -> None:
+    def update_priorities(self, indices: Index, priorities: Tensor) -> None:
         raised = priorities.cpu().double().numpy() + MIN_PRIORITY
         if not np.isfinite(raised).all():
             raise QuantailError(f"the loss of a transition was not finite: {DIVERGED}")
         self.max_priority = max(self.max_priority, float(raised.max()))
-        self.tree.set(self._leaf(env, step), raised**self.exponent)
+        # A step that has overwritten one of the batch keeps its weight 0 if it starts no transition.
+        active = self.tree.leaves[indices] > 0
+        self.tree.set(indices[active], raised[active] ** self.exponent)
 
     def arrays(self) -> dict[str, Array]:
         return {
@@ -83,12 +85,9 @@ class PrioritizedSampler:
         lost = ~store.stack_is_complete(edge_env, edge)
         weights = np.where(complete, self.max_priority**self.exponent, 0.0)
         self.tree.set(
-            np.concatenate([self._leaf(env, step), self._leaf(edge_env[lost], edge[lost])]),
+            np.concatenate([store.indices(env, step), store.indices(edge_env[lost], edge[lost])]),
             np.concatenate([weights, np.zeros(int(lost.sum()))]),
         )
-
-    def _leaf(self, env: Index, step: Index) -> Index:
-        return env * self.store.length + step % self.store.length
 
 
 def _ranges(begin: Index, count: Index) -> tuple[Index, Index]:

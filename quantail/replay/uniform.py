@@ -23,10 +23,10 @@ class UniformSampler:
         env = np.searchsorted(edges, index, side="right")
         return env, oldest[env] + index - (edges - sizes)[env]
 
-    def weights(self, env: Index, step: Index, importance: float) -> NDArray[np.float32]:
-        return np.ones(len(step), np.float32)
+    def weights(self, indices: Index, importance: float) -> NDArray[np.float32]:
+        return np.ones(len(indices), np.float32)
 
-    def update_priorities(self, env: Index, step: Index, priorities: Tensor) -> None:
+    def update_priorities(self, indices: Index, priorities: Tensor) -> None:
         pass
 
     def arrays(self) -> dict[str, Array]:

@@ -1,5 +1,6 @@
 """What a risk measure is: a functional of the return distribution."""
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, ClassVar
@@ -21,6 +22,21 @@ class DecisionContext:
     stock: Tensor | None = None  # [B]: what the episode has earned so far
     discount: Tensor | None = None  # [B]
     state: Any = None
+
+    def allowed(self, values: Tensor) -> Tensor:
+        """Return the values [B, A] with −∞ for forbidden actions; the same tensor without a mask."""
+        return values if self.mask is None else values.masked_fill(~self.mask, -math.inf)
+
+    def check(self) -> None:
+        """Raise an error if the mask of a state forbids every action."""
+        if self.mask is None:
+            return
+        possible = self.mask.any(dim=1)
+        if not possible.all():
+            raise QuantailError(
+                f"the action mask of state {int((~possible).nonzero()[0])} forbids all "
+                f"{self.mask.shape[1]} actions: it takes at least one that is allowed."
+            )
 
 
 class RiskMeasure:

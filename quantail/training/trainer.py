@@ -177,7 +177,7 @@ class Trainer:
                 with self.clock.phase("learning"):
                     priorities = self.learner.update(batch)
                 with self.clock.phase("replay"):
-                    self.replay.update_priorities(priorities)
+                    self.replay.update_priorities(batch.indices, priorities)
         if self.steps // s.target_update_interval > before // s.target_update_interval:
             self.learner.sync_target()
         self.reporter.advanced(self._status())

@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from quantail.batch import Batch
 from quantail.errors import QuantailError
-from quantail.learning.batch import Batch
 from quantail.networks import build_network
 from quantail.risk import CVaR, Neutral, Wang, parse_risk
 from quantail.taus import midpoints
@@ -142,7 +142,7 @@ def bandit():
         arms = rng.integers(2, size=128)
         pay = np.where(arms == 0, rng.normal(1.0, 2.0, 128), 0.6).astype(np.float32)
         pulled = torch.from_numpy(arms), torch.from_numpy(pay), torch.zeros(128)
-        mine.update(Batch(state, *pulled, state, torch.ones(128)))
+        mine.update(Batch(state, *pulled, state, torch.ones(128), torch.arange(128)))
     return mine.online
 
 
