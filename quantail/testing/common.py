@@ -52,10 +52,17 @@ def kept_generators() -> Iterator[None]:
         random.setstate(states[2])
 
 
-def answer(part: str, question: str, ask: Callable[[], Answer], *given: Tensor) -> Answer:
+ONLY_TAUS = "the sampler `taus` must be its only source of randomness"
+NO_RANDOMNESS = "the same question must always get the same answer"
+
+
+def answer(
+    part: str, question: str, ask: Callable[[], Answer], *given: Tensor, rule: str = ONLY_TAUS
+) -> Answer:
     """Return the answer, after asking twice to see that it draws no random numbers of its own.
 
-    `given` are the tensors that the question hands to the part, which must stay as they are.
+    `given` are the tensors that the question hands to the part, which must stay as they are. `rule`
+    says what randomness the part may use.
     """
     answers = []
     copies = [tensor.clone() for tensor in given]
@@ -71,7 +78,7 @@ def answer(part: str, question: str, ask: Callable[[], Answer], *given: Tensor) 
             part,
             f"draws its own random numbers (from the global generator of {' and '.join(used)}) when "
             f"asked for {question}",
-            "the sampler `taus` must be its only source of randomness",
+            rule,
         )
         require(
             all(map(_equal, given, copies)),
@@ -83,9 +90,9 @@ def answer(part: str, question: str, ask: Callable[[], Answer], *given: Tensor) 
     require(
         len(first) == len(second) and all(map(_equal, first, second)),
         part,
-        f"draws its own random numbers or keeps hidden state: asked twice for {question} with the same "
-        "τ, it gave two answers",
-        "the sampler `taus` must be its only source of randomness",
+        f"draws its own random numbers or keeps hidden state: asked twice for {question}, it gave two "
+        "answers",
+        rule,
     )
     return answers[0]
 

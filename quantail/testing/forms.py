@@ -1,11 +1,11 @@
-"""The form of what parts have and give: configurations, tensors, distributions, states, gradients."""
+"""The form of what parts have and give: configurations, tensors, distributions, gradients."""
 
-from collections.abc import Callable, Mapping
+from collections.abc import Callable
 from dataclasses import MISSING, fields, is_dataclass
 from typing import Any
 
 import torch
-from torch import Tensor, nn
+from torch import Tensor
 
 from quantail.distributions import ReturnDistribution
 from quantail.testing.common import PartError, asking, require
@@ -116,38 +116,6 @@ def check_tensor(
 
 def _check_finite(part: str, what: str, tensor: Tensor) -> None:
     require(tensor.isfinite().all(), part, f"gave {what} that are not finite", "all must be finite")
-
-
-def check_attributes(part: str, module: nn.Module) -> None:
-    """Check that all tensors of a new module are parameters or buffers, which move with it."""
-    for one in module.modules():
-        for name, value in vars(one).items():
-            require(
-                not isinstance(value, Tensor),
-                part,
-                f"keeps the tensor {name} as a plain attribute",
-                "a tensor must be a parameter or a buffer (register_buffer), so that it moves to the "
-                "device and dtype of the network",
-            )
-
-
-def check_state(part: str, state: Mapping[str, Any]) -> None:
-    """Check that a state_dict holds tensors alone."""
-    for name, value in state.items():
-        require(
-            isinstance(value, Tensor),
-            part,
-            f"has {name} of type {type(value).__name__} in its state_dict",
-            "a state_dict must hold tensors alone, because nothing is ever pickled",
-        )
-
-
-@torch.no_grad()
-def randomise(module: nn.Module, seed: int = 0) -> None:
-    """Move all weights a little, so that none is special, such as a layer that starts at zero."""
-    generator = torch.Generator().manual_seed(seed)
-    for parameter in module.parameters():
-        parameter.add_(torch.randn(parameter.shape, generator=generator).to(parameter), alpha=0.1)
 
 
 @torch.no_grad()

@@ -49,7 +49,7 @@ class LearnsTheLastAction(GoodHead):
         return super().loss(features, actions * 0 + (self.spec.num_actions - 1), target, taus)
 
 
-@wrong("gives other answers after loading its state_dict into a new head")
+@wrong("gives other answers after loading its state_dict into a new one")
 class HiddenScale(GoodHead):
     def __init__(self, spec, config):
         super().__init__(spec, config)

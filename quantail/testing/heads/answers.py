@@ -1,9 +1,9 @@
 """What can be seen without the loss: the class, how it builds, and the form of its answers."""
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
-import numpy as np
 import torch
 from torch import Tensor
 
@@ -14,14 +14,9 @@ from quantail.networks.layers import NoisyLinear
 from quantail.risk import CVaR, DecisionContext, Neutral, RiskMeasure
 from quantail.taus import TauSampler, midpoint_taus
 from quantail.testing.common import asking, close, require
-from quantail.testing.forms import (
-    check_attributes,
-    check_config,
-    check_distribution,
-    check_state,
-    check_tensor,
-)
+from quantail.testing.forms import check_config, check_distribution, check_tensor
 from quantail.testing.heads.case import HeadCase, Layers, features
+from quantail.testing.modules import check_attributes, check_device, check_start
 
 KINDS = (Layers(), Layers(noisy=True), Layers(dueling=True), Layers(noisy=True, dueling=True))
 SIZES = ((6, 3, 5), (16, 2, 1), (4, 1, 3), (5, 1, 1))  # features, actions, batch
@@ -74,26 +69,10 @@ def check_builds(case: HeadCase) -> list[Layers]:
             "it must build dueling layers or refuse them with a QuantailError",
         )
         check_attributes(case.part, head)
-        check_start(case, layers)
+        check_start(case.part, partial(case.start, layers=layers))
         check_support(case, head)
         taken.append(layers)
     return taken
-
-
-def check_start(case: HeadCase, layers: Layers) -> None:
-    """Check that the weights are a function of the seed under which a head is built."""
-    states = []
-    for seed in (1, 2):
-        np.random.seed(seed)
-        states.append(case.start(layers=layers).state_dict())
-    check_state(case.part, states[0])
-    for name, first in states[0].items():
-        require(
-            torch.equal(first, states[1][name]),
-            case.part,
-            f"starts {name} at other values each time",
-            "initial weights must come from torch's generator, which Quantail seeds",
-        )
 
 
 def check_support(case: HeadCase, head: ReturnHead) -> None:
@@ -232,17 +211,5 @@ def check_devices(case: HeadCase) -> None:
     head, x = case.build().to("meta"), features(5).to("meta")
     actions = torch.zeros(5, dtype=torch.int64, device="meta")
     target = ReturnDistribution(torch.zeros(5, 7, device="meta"))
-    for question, ask in (
-        ("the distribution", lambda: head.distribution(x, midpoint_taus)),
-        ("the loss", lambda: head.loss(x, actions, target, midpoint_taus)),
-    ):
-        try:
-            ask()
-        except Exception as error:  # that tensors on this device have no numbers is no fault
-            message = str(error)
-            require(
-                "expected device" not in message and "same device" not in message,
-                case.part,
-                f"mixes tensors of two devices when asked for {question} on another device than the CPU",
-                "it must move τ and create tensors on the device of its features",
-            )
+    check_device(case.part, "the distribution", lambda: head.distribution(x, midpoint_taus))
+    check_device(case.part, "the loss", lambda: head.loss(x, actions, target, midpoint_taus))

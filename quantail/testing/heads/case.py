@@ -13,7 +13,7 @@ from quantail.networks.heads import HeadSpec, ReturnHead
 from quantail.networks.layers import NoisyLinear, linear_layers
 from quantail.networks.network import seeded
 from quantail.testing.common import Answer, RowTaus, answer
-from quantail.testing.forms import randomise
+from quantail.testing.modules import randomise
 
 
 @dataclass(frozen=True)

@@ -1,7 +1,7 @@
 """Train a head on returns whose distribution is known, and check what it has learned."""
 
-import copy
 from collections.abc import Iterator
+from typing import Any
 
 import numpy as np
 import torch
@@ -12,9 +12,9 @@ from quantail.learning.optimizers import build_auxiliary
 from quantail.networks.heads import ReturnHead
 from quantail.risk import CVaR, Neutral
 from quantail.taus import RandomTaus, midpoint_taus, midpoints
-from quantail.testing.common import asking, close, require
-from quantail.testing.forms import check_state, randomise
+from quantail.testing.common import require
 from quantail.testing.heads.case import HeadCase, features
+from quantail.testing.modules import check_copies
 
 SIZE = 32  # features and hidden units: enough that no state is left without a live ReLU
 STEPS = 2000
@@ -69,41 +69,21 @@ def check_learning(case: HeadCase) -> None:
     head = case.start(SIZE, 2, hidden=SIZE)
     bandit = bandit_for(head)
     check_convergence(case, head, bandit)
-    check_state_is_whole(case, head, bandit)
+    check_state(case, head, bandit)
     check_values(case, head, bandit)
     check_quantiles(case, head, bandit)
 
 
-def check_state_is_whole(case: HeadCase, head: ReturnHead, bandit: Bandit) -> None:
+def check_state(case: HeadCase, head: ReturnHead, bandit: Bandit) -> None:
     """Check that a copy and a head with the same state_dict give the same answers."""
 
-    def ask(one: ReturnHead) -> list[ReturnDistribution | Tensor]:
+    def ask(one: ReturnHead) -> list[Any]:
         with torch.no_grad():
             output = one.loss(bandit.features, bandit.actions, bandit.target, midpoint_taus)
             return [one.distribution(bandit.states, midpoint_taus), output.losses, output.values]
 
-    expected = ask(head)
-    state = {name: value.clone() for name, value in head.state_dict().items()}
-    check_state(case.part, state)
-    with asking(case.part, "load_state_dict of its own state_dict"):
-        other = case.start(SIZE, 2, hidden=SIZE, seed=1)
-        other.load_state_dict(state)
-    with asking(case.part, "a deep copy"):
-        copied = copy.deepcopy(head)
-    for one, way in ((other, "loading its state_dict into a new head"), (copied, "a deep copy")):
-        require(
-            close(ask(one), expected, 1e-5),
-            case.part,
-            f"gives other answers after {way}",
-            "all state that an answer depends on must be in its parameters and buffers",
-        )
-    randomise(copied)
-    require(
-        close(ask(head), expected, 1e-5) and not close(ask(copied), expected, 1e-5),
-        case.part,
-        "shares weights with its deep copy",
-        "the target network is a deep copy, whose weights must be its own",
-    )
+    other = case.start(SIZE, 2, hidden=SIZE, seed=1)
+    check_copies(case.part, head, other, ask)
 
 
 def check_convergence(case: HeadCase, head: ReturnHead, bandit: Bandit) -> None:
