@@ -51,6 +51,7 @@ class RiskMeasure:
     takes: ClassVar[str] = ""  # what η may be, where there is one
     neutral_eta: ClassVar[float | None] = None  # the η at which the measure is the mean, if there is one
     is_neutral: ClassVar[bool] = False
+    monotone: ClassVar[bool] = True  # whether higher returns are never worth less
 
     def value(self, z: ReturnDistribution, context: DecisionContext | None = None) -> Tensor:
         """Return the value of each distribution: [..., M] -> [...]."""

@@ -1,10 +1,12 @@
 """Quantail's own parts pass the checks that parts from outside are given."""
 
 import pytest
+import torch
 
 from quantail.networks.heads import HEADS
 from quantail.networks.torsos import TORSOS
-from quantail.testing import check_head, check_torso
+from quantail.risk import MEASURES, Custom, CustomUtility, parse_risk
+from quantail.testing import check_head, check_risk, check_torso
 
 CONFIGS = {
     "categorical": ({}, {"atoms": 11, "value_min": -1.0, "value_max": 4.0}),
@@ -26,7 +28,6 @@ def test_our_heads_pass(name, settings):
 
 
 TORSO_CONFIGS = {
-    "impala": ({}, {"impala_width": 2}),
     "mlp": ({}, {"mlp_sizes": (16, 8)}, {"mlp_sizes": ()}),
 }
 
@@ -36,3 +37,31 @@ TORSO_CONFIGS = {
 )
 def test_our_torsos_pass(name, settings):
     check_torso(TORSOS[name], config=TORSOS[name].Config(**settings))
+
+
+RISKS = {
+    "neutral": ("neutral",),
+    "cpw": ("cpw:0.71", "cpw:3"),
+    "wang": ("wang:-0.75", "wang:1"),
+    "pow": ("pow:-2", "pow:3"),
+    "cvar": ("cvar:0.25", "cvar:1"),
+    "norm": ("norm:1", "norm:3"),
+    "mean-std": ("mean-std:1", "mean-std:-0.5"),
+    "entropic": ("entropic:1", "entropic:-2", "entropic:0"),
+    "exp-utility": ("exp-utility:1", "exp-utility:0"),
+    "prospect": ("prospect", "prospect:1,0.5"),
+}
+
+
+def test_every_measure_is_checked():
+    assert RISKS.keys() == MEASURES.keys()
+
+
+@pytest.mark.parametrize("text", [text for texts in RISKS.values() for text in texts])
+def test_our_risk_measures_pass(text):
+    check_risk(parse_risk(text))
+
+
+def test_measures_made_from_functions_pass():
+    check_risk(Custom(lambda tau: tau**2))
+    check_risk(CustomUtility(torch.tanh, "utility:torch:tanh"))
