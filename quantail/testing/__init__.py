@@ -7,6 +7,7 @@ Quantail's own parts pass the same checks. pytest is not needed.
 from quantail.testing.common import PartError
 from quantail.testing.heads import check_head
 from quantail.testing.risks import check_risk
+from quantail.testing.targets import check_target
 from quantail.testing.torsos import check_torso
 
-__all__ = ["PartError", "check_head", "check_risk", "check_torso"]
+__all__ = ["PartError", "check_head", "check_risk", "check_target", "check_torso"]

@@ -98,22 +98,33 @@ def answer(
 
 
 class RowTaus:
-    """A τ sampler whose fractions belong to a row, wherever that row stands in a batch."""
+    """A τ sampler whose fractions belong to a row, wherever that row stands in a batch.
 
-    def __init__(self, part: str, rows: Sequence[int], dtype: torch.dtype = torch.float32) -> None:
-        self.part, self.rows, self.dtype = part, rows, dtype
+    `several` also allows to ask for the rows several times over, as a target does that asks about
+    observations and next observations at once.
+    """
+
+    def __init__(
+        self,
+        part: str,
+        rows: Sequence[int],
+        dtype: torch.dtype = torch.float32,
+        several: bool = False,
+    ) -> None:
+        self.part, self.rows, self.dtype, self.several = part, list(rows), dtype, several
         self.calls = 0
 
     def __call__(self, batch: int, count: int) -> Tensor:
-        whole = type(batch) is int and type(count) is int
+        fits = type(batch) is int and type(count) is int and batch > 0 and count > 0
+        times = batch // len(self.rows) if fits else 0
         require(
-            whole and batch == len(self.rows) and count > 0,
+            fits and batch == times * len(self.rows) and (times == 1 or self.several),
             self.part,
             f"called taus({batch!r}, {count!r}) for {len(self.rows)} states",
             "`taus` takes the number of states and a count of at least 1, both of type int",
         )
         self.calls += 1
-        drawn = [np.random.default_rng((row, self.calls)).random(count) for row in self.rows]
+        drawn = [np.random.default_rng((row, self.calls)).random(count) for row in self.rows * times]
         return torch.from_numpy(np.stack(drawn)).to(self.dtype)
 
 

@@ -1,12 +1,16 @@
 """Quantail's own parts pass the checks that parts from outside are given."""
 
+import subprocess
+import sys
+
 import pytest
 import torch
 
+from quantail.learning.targets import BellmanTarget, MunchausenTarget
 from quantail.networks.heads import HEADS
 from quantail.networks.torsos import TORSOS
 from quantail.risk import MEASURES, Custom, CustomUtility, parse_risk
-from quantail.testing import check_head, check_risk, check_torso
+from quantail.testing import check_head, check_risk, check_target, check_torso
 
 CONFIGS = {
     "categorical": ({}, {"atoms": 11, "value_min": -1.0, "value_max": 4.0}),
@@ -65,3 +69,21 @@ def test_our_risk_measures_pass(text):
 def test_measures_made_from_functions_pass():
     check_risk(Custom(lambda tau: tau**2))
     check_risk(CustomUtility(torch.tanh, "utility:torch:tanh"))
+
+
+@pytest.mark.parametrize(
+    "target",
+    [
+        BellmanTarget(),
+        BellmanTarget(double=True),
+        MunchausenTarget(),
+        MunchausenTarget(alpha=0.5, temperature=0.5),
+    ],
+)
+def test_our_targets_pass(target):
+    check_target(target)
+
+
+def test_the_checks_need_no_pytest():
+    code = "import sys; sys.modules['pytest'] = None; import quantail.testing"
+    subprocess.run([sys.executable, "-c", code], check=True)
