@@ -100,6 +100,13 @@ class TrustsTheFlag(GoodHead):
         return super().atoms(features.sqrt() if self.spec.nonnegative else features)
 
 
+@wrong("another gradient with spec.nonnegative")
+class SkipsGradients(GoodHead):
+    def pinball(self, predictions, target):
+        losses = super().pinball(predictions, target)
+        return losses / 2 + losses.detach() / 2 if self.spec.nonnegative else losses
+
+
 @wrong("mixes tensors of two devices when asked for the distribution")
 class StaysOnTheCPU(GoodHead):
     def distribution(self, features, taus):

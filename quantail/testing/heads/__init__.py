@@ -9,10 +9,9 @@ from quantail.testing.heads.answers import (
     check_builds,
     check_class,
     check_devices,
-    check_nonnegative,
     check_rows,
 )
-from quantail.testing.heads.gradients import check_gradients
+from quantail.testing.heads.gradients import check_gradients, check_nonnegative
 from quantail.testing.heads.learning import check_learning
 from quantail.testing.heads.losses import check_losses
 
@@ -38,11 +37,11 @@ def check_head(head_class: type[ReturnHead], config: Any = None) -> None:
             check_rows(case)
         with asking(case.part, "a loss in float64"):
             check_losses(case)
-        with asking(case.part, "a distribution of nonnegative features"):
-            check_nonnegative(case)
         check_devices(case)
         for layers in kinds:
             with asking(case.part, f"gradients of its loss with {layers} layers"):
                 check_gradients(case, layers)
+        with asking(case.part, "answers for nonnegative features"):
+            check_nonnegative(case)
         with asking(case.part, "steps of gradient descent on its loss"):
             check_learning(case)

@@ -191,21 +191,6 @@ def check_each_tau(case: HeadCase, head: ReturnHead, x: Tensor) -> None:
     )
 
 
-def check_nonnegative(case: HeadCase) -> None:
-    """Check that a head which skips zeros of nonnegative features gives the same answers."""
-    dense, sparse = case.build(), case.build(nonnegative=True)
-    sparse.load_state_dict(dense.state_dict())
-    x = features(5)
-    x[:, 2] = 0
-    answers = [head.distribution(x, case.taus(5)) for head in (dense, sparse)]
-    require(
-        close(answers[1], answers[0], 1e-4),
-        case.part,
-        "gives another distribution with spec.nonnegative for the same nonnegative features",
-        "that flag only allows to skip zeros, and must not change the answer",
-    )
-
-
 def check_devices(case: HeadCase) -> None:
     """Check on torch's meta device that nothing is left behind on the CPU."""
     head, x = case.build().to("meta"), features(5).to("meta")

@@ -5,7 +5,7 @@ from torch import Tensor
 
 from quantail.networks.heads import LossOutput
 from quantail.risk import CVaR, Neutral
-from quantail.testing.common import require
+from quantail.testing.common import close, require
 from quantail.testing.forms import told, wrong_slope
 from quantail.testing.heads.case import HeadCase, Layers, features, targets
 from quantail.testing.heads.losses import ACTIONS
@@ -21,6 +21,29 @@ def check_gradients(case: HeadCase, layers: Layers) -> None:
     about.check_slope_of_features()
     about.check_other_actions()
     about.check_values()
+
+
+def check_nonnegative(case: HeadCase) -> None:
+    """Check that a head which skips zeros of nonnegative features does so without a trace."""
+    dense, sparse = case.build(), case.build(nonnegative=True)
+    sparse.load_state_dict(dense.state_dict())
+    x = features(6)
+    x[:, 2] = 0
+    target = targets(dense, 6)["a target with probs"]
+    answers = []
+    for head in (dense, sparse):
+        z = head.distribution(x, case.taus(6))
+        losses = head.loss(x, ACTIONS, target, case.taus(6)).losses
+        parameters = [one for one in head.parameters() if one.requires_grad]
+        gradients = torch.autograd.grad(losses.mean(), parameters, allow_unused=True)
+        answers.append((z, losses, gradients))
+    for index, what in enumerate(("distribution", "loss", "gradient")):
+        require(
+            close(answers[1][index], answers[0][index], 1e-4),
+            case.part,
+            f"gives another {what} with spec.nonnegative for the same nonnegative features",
+            "that flag only allows to skip zeros, and must not change the answer",
+        )
 
 
 class Gradients:

@@ -20,7 +20,7 @@ SIZE = 32  # features and hidden units: enough that no state is left without a l
 STEPS = 2000
 LOOK = 250  # steps between two looks at the distance
 RATE = 5e-3
-DISTANCE = 0.12  # of the distance between the outer returns: how close the head must come
+DISTANCE = 0.15  # of the distance between the outer returns: how close the head must come
 MEAN_DISTANCE = 0.05  # the same for the mean of a head that learns the mean alone
 COPIES = 400  # rows of one state, for averages over τ
 
