@@ -244,7 +244,7 @@ class TargetCheck:
                 require(
                     same(self.ask(masked, raised=(action, by)), expected),
                     self.part,
-                    f"changes when the returns of an action that is not allowed are {by:+g} higher",
+                    f"changes when the returns of an action that is not allowed are changed by {by:+g}",
                     "an action that batch.masks or batch.next_masks forbids must have no influence",
                 )
 
