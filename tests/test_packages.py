@@ -8,6 +8,7 @@ import pytest
 import quantail
 from quantail.networks.heads import HEADS
 from quantail.networks.torsos import TORSOS
+from quantail.replay import SAMPLERS
 from quantail.risk import MEASURES
 
 PACKAGE = Path(quantail.__file__).parent
@@ -85,21 +86,30 @@ PARTS = {
     "networks/torsos": {one.__name__ for one in TORSOS.values()} | {"Torso"},
     "risk": {one.__name__ for one in MEASURES.values()} | {"Distortion", "Custom"},
     "learning/targets.py": {"BellmanTarget", "MunchausenTarget"},
+    "replay": {one.__name__ for one in SAMPLERS.values()} | {"Sampler"},
 }
 BASES = {"ReturnHead", "Torso"}  # `testing` may ask whether a class is such a part at all
-NAMED = {"head", "torso"}  # settings that name a part
+NAMED = {"head", "torso", "replay"}  # settings that name a part
+TEXTS = (ast.Constant, ast.Tuple, ast.List, ast.Set)
 
 
 def kind_checks(tree):
-    """The names in the second argument of isinstance, and settings that are compared with a text."""
+    """Classes that isinstance or a comparison asks for, and attributes that are compared with a text."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
-            yield from (one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name))
+            yield from classes(ast.walk(node.args[1]))
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
-            texts = [one for one in sides if isinstance(one, ast.Constant | ast.Tuple)]
-            if texts:
+            yield from classes(sides)
+            if any(isinstance(one, TEXTS) for one in sides):
                 yield from (one.attr for one in sides if isinstance(one, ast.Attribute))
+        if isinstance(node, ast.Match) and isinstance(node.subject, ast.Attribute):
+            yield node.subject.attr
+
+
+def classes(nodes):
+    names = (getattr(node, "id", "") or getattr(node, "attr", "") for node in nodes)
+    yield from (name for name in names if name[:1].isupper())
 
 
 def test_no_code_outside_a_part_asks_which_part_it_is():
@@ -120,5 +130,12 @@ def test_a_check_of_a_kind_is_noticed():
         ("isinstance(x, int | ImplicitQuantiles)", "ImplicitQuantiles"),
         ('s.head == "expected"', "head"),
         ('s.head not in ("quantiles", "fractions")', "head"),
+        ('s.replay == "prioritized"', "replay"),
+        ('"uniform" != job.settings.replay', "replay"),
+        ('s.replay in {"prioritized"}', "replay"),
+        ('match s.replay:\n    case "prioritized": pass', "replay"),
+        ("isinstance(x, replay.PrioritizedSampler)", "PrioritizedSampler"),
+        ("type(sampler) is UniformSampler", "UniformSampler"),
+        ("sampler_class(s) == replay.PrioritizedSampler", "PrioritizedSampler"),
     ):
         assert name in set(kind_checks(ast.parse(code))), code

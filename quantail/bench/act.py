@@ -15,7 +15,7 @@ from quantail.bench.scenes import play
 from quantail.envs import make, specs_of
 from quantail.networks import ReturnNetwork, build_network
 from quantail.recipes import compose
-from quantail.replay import Replay, UniformSampler
+from quantail.replay import NoConfig, Replay, UniformSampler
 from quantail.risk import Neutral
 from quantail.taus import midpoint_taus
 
@@ -41,7 +41,8 @@ def rows(seconds: float) -> Iterator[Row]:
             taus=taus,
             noise=noise,
         )
-        replay = Replay(store, UniformSampler(store, np.random.default_rng(4)), count, 1, 0.99)
+        sampler = UniformSampler(store, np.random.default_rng(4), NoConfig())
+        replay = Replay(store, sampler, count, 1, 0.99)
         actor.observations.copy_(replay.sample().observations)
         twin = copy.deepcopy(actor.network)
         twin.head.use_dense_products()

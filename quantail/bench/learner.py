@@ -15,7 +15,7 @@ from quantail.bench.scenes import play
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.recipes import compose
-from quantail.replay import Replay, UniformSampler
+from quantail.replay import NoConfig, Replay, UniformSampler
 from quantail.risk import Neutral
 from quantail.settings import Settings
 
@@ -45,7 +45,7 @@ def build(settings: Settings, env: str, preset: str) -> tuple[Learner, Replay]:
     taus, noise, sampling = (np.random.default_rng(seed) for seed in range(3))
     learner = Learner(network, settings, Neutral(), taus, noise, torch.device("cpu"))
     store = scenes.store(STEPS)
-    sampler = UniformSampler(store, sampling)
+    sampler = UniformSampler(store, sampling, NoConfig())
     replay = Replay(store, sampler, settings.batch_size, settings.n_step, settings.discount)
     return learner, replay
 

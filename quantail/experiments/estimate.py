@@ -14,7 +14,7 @@ import torch
 from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.study import Job
-from quantail.replay import PrioritizedSampler, ReplayStore
+from quantail.replay import ReplayStore, sampler_class
 from quantail.replay.memory import human_bytes
 from quantail.spaces import ObservationSpec
 from quantail.training.progress import counted
@@ -166,7 +166,5 @@ def _is_available(device: str) -> bool:
 
 def _bytes(job: Job, observation: ObservationSpec) -> int:
     capacity = job.settings.buffer_size
-    needed = ReplayStore.bytes_needed(observation, capacity)
-    if job.settings.replay == "prioritized":
-        needed += PrioritizedSampler.bytes_needed(capacity)
-    return needed
+    sampling = sampler_class(job.settings).bytes_needed(capacity)
+    return ReplayStore.bytes_needed(observation, capacity) + sampling

@@ -1,8 +1,5 @@
 """Batches of n-step transitions, rebuilt from the stored frames when they are sampled."""
 
-from collections.abc import Callable
-from typing import Protocol
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -10,30 +7,11 @@ from torch import Tensor
 
 from quantail.batch import Batch
 from quantail.errors import QuantailError
-from quantail.replay.frames import Array, Index
+from quantail.replay.frames import Index
+from quantail.replay.sampler import Sampler
 from quantail.replay.store import FINAL, TERMINAL, TRUNCATED, ReplayStore
 
 MAX_TRIES = 1000
-CanStart = Callable[[Index, Index], NDArray[np.bool_]]
-
-
-class Sampler(Protocol):
-    """The distribution by which steps of the store are sampled."""
-
-    def sample(self, count: int, can_start: CanStart) -> tuple[Index, Index]:
-        """Sample environments and steps; some may not start a complete transition."""
-
-    def weights(self, indices: Index, importance: float) -> NDArray[np.float32]:
-        """Return the importance weights of sampled steps, normalised to a maximum of 1."""
-
-    def update_priorities(self, indices: Index, priorities: Tensor) -> None:
-        """Set the priorities of sampled steps after an update."""
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the state that a checkpoint must save."""
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Restore what `arrays` returned, after the store itself was restored."""
 
 
 class Replay:

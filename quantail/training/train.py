@@ -13,7 +13,7 @@ from quantail.errors import DIVERGED, QuantailError
 from quantail.networks import build_network, head_class, head_config
 from quantail.recipes import PRESETS, compose, parts_of
 from quantail.registry import Trust, origin_of
-from quantail.replay import PrioritizedSampler, ReplayStore, require_memory
+from quantail.replay import ReplayStore, require_memory, sampler_class
 from quantail.replay.frames import is_compressed
 from quantail.replay.memory import human_bytes
 from quantail.risk import parse_risk
@@ -223,8 +223,7 @@ def _announce(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
     """Report the settings of the run with warnings, and check that the replay buffer fits in memory."""
     s = info.settings
     needed = ReplayStore.bytes_needed(info.observation, s.buffer_size)
-    if s.replay == "prioritized":
-        needed += PrioritizedSampler.bytes_needed(s.buffer_size)
+    needed += sampler_class(s).bytes_needed(s.buffer_size)
     reporter.opening(opening_lines(folder, info, pick_device(s.device), needed))
     require_memory(needed)
     busy = busy_cores()

@@ -22,7 +22,7 @@ from quantail.files import sync_folder
 from quantail.learning.learner import Learner
 from quantail.networks import ReturnNetwork, build_network
 from quantail.registry import modules_of, trust_flags
-from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
+from quantail.replay import Replay, ReplayJournal, ReplayStore, build_sampler
 from quantail.replay.memory import available_memory, human_bytes
 from quantail.training.checkpoints import Checkpoint, Checkpoints, check_state
 from quantail.training.clock import Clock
@@ -68,12 +68,7 @@ class Trainer:
             device=device,
         )
         self.store = ReplayStore(info.observation, s.total_envs, s.buffer_size)
-        generator = self.generators["replay"]
-        self.sampler = (
-            PrioritizedSampler(self.store, s.priority_exponent, generator)
-            if s.replay == "prioritized"
-            else UniformSampler(self.store, generator)
-        )
+        self.sampler = build_sampler(s, self.store, self.generators["replay"])
         self.replay = Replay(self.store, self.sampler, s.batch_size, s.n_step, s.discount)
         self.journal = ReplayJournal(folder.replay, self.store)
         self.clock = Clock()
@@ -449,8 +444,7 @@ class Trainer:
         self.learner.restore({k: torch.from_numpy(v) for k, v in checkpoint.arrays("learner").items()})
         self.learner.check_finite()
         self.journal.restore(state["replay"])
-        if self.settings.replay == "prioritized":
-            self.sampler.restore(checkpoint.arrays("sampler"))
+        self.sampler.restore(checkpoint.arrays("sampler") if checkpoint.has("sampler") else {})
         self._last = checkpoint.path.name
         self._segments = {self._last: {part["file"] for part in state["replay"]}}
         seeds.restore(self.generators, state["generators"])

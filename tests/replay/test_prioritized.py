@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quantail.errors import QuantailError
-from quantail.replay import PrioritizedSampler, Replay, ReplayStore
+from quantail.replay import PrioritizedConfig, PrioritizedSampler, Replay, ReplayStore
 from quantail.replay.prioritized import MIN_PRIORITY
 from quantail.replay.sum_tree import SumTree
 from tests.helpers.replay import ENDINGS, EpisodeRecorder, filled
@@ -68,7 +68,8 @@ def test_a_leaf_of_weight_zero_is_never_returned_even_at_the_very_end(weights, s
 
 
 def prioritized(store, exponent=0.6, seed=0, batch_size=50, n_step=3):
-    sampler = PrioritizedSampler(store, exponent, np.random.default_rng(seed))
+    generator = np.random.default_rng(seed)
+    sampler = PrioritizedSampler(store, generator, PrioritizedConfig(exponent))
     return Replay(store, sampler, batch_size, n_step, 0.9), sampler
 
 
@@ -295,8 +296,31 @@ def test_a_restored_sampler_samples_and_updates_like_the_original():
     assert (sampler.tree.leaves == other.tree.leaves).all()
 
 
+WRONG_ARRAYS = {
+    "gone": ("leaves", None, "lacks leaves"),
+    "one number for all": ("leaves", np.ones(1), r"leaves is float64 of shape \(1,\)"),
+    "too many": ("known", np.zeros(3, np.int64), r"known is int64 of shape \(3,\)"),
+    "another dtype": ("leaves", np.ones(40, np.float32), "leaves is float32"),
+    "negative": ("leaves", np.full(40, -1.0), "leaves cannot be -1.0"),
+    "not a number": ("leaves", np.full(40, np.nan), "leaves cannot be nan"),
+    "infinite": ("largest", np.array([np.inf]), "largest cannot be inf"),
+    "steps that are not stored": ("known", np.array([0, 10**6]), "known cannot be 1000000"),
+}
+
+
+@pytest.mark.parametrize(("name", "wrong", "says"), WRONG_ARRAYS.values(), ids=WRONG_ARRAYS)
+def test_arrays_of_another_sampler_are_refused_and_change_nothing(name, wrong, says):
+    replay, sampler = prioritized(filled().store)
+    replay.sample_indices(1)
+    before = sampler.arrays()
+    changed = {key: array for key, array in before.items() if key != name}
+    with pytest.raises(QuantailError, match=says):
+        sampler.restore(changed if wrong is None else changed | {name: wrong})
+    assert all((sampler.arrays()[key] == array).all() for key, array in before.items())
+
+
 def test_bytes_needed_is_the_memory_of_the_tree():
     store = ReplayStore(filled().store.spec, 1, 1_000_000)
-    tree = PrioritizedSampler(store, 0.5, np.random.default_rng(0)).tree
+    tree = PrioritizedSampler(store, np.random.default_rng(0), PrioritizedConfig()).tree
     used = sum(level.nbytes for level in tree.levels)
     assert PrioritizedSampler.bytes_needed(1_000_000) == used

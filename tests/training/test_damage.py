@@ -17,7 +17,7 @@ from quantail.files import SEAL, checksum
 from quantail.training.history import read_history
 from quantail.training.run_folder import RunFolder
 from quantail.training.train import prepare
-from tests.helpers.runs import QUICK, Listening, command, rows, same_learning
+from tests.helpers.runs import QUICK, Listening, command, quick, rows, same_learning
 from tests.helpers.sealed import editing
 
 
@@ -174,6 +174,48 @@ def test_the_error_for_wrong_tensors_names_an_older_checkpoint(run, file, how):
         state["checksums"][path.name] = checksum(path)
     with pytest.raises(QuantailError, match=r"000000200 .*use --checkpoint 150"):
         q.resume(run, steps=240)
+
+
+@pytest.fixture(scope="module")
+def prioritized(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prioritized") / "run"
+    q.train("CartPole-v1", out=folder, steps=200, **quick("prioritized-dqn"))
+    return folder
+
+
+SAMPLER_DAMAGE = {
+    "the file is gone": (None, r"sampler\.safetensors is missing, damaged or truncated"),
+    "the checkpoint was saved without it": (None, "cannot be restored: .*sampler lacks leaves"),
+    "an array is gone": (lambda arrays: arrays.pop("known"), "cannot be restored: .* lacks known"),
+    "a shape": (
+        lambda arrays: arrays.update(leaves=np.ones(1)),
+        r"cannot be restored: .* leaves is float64 of shape \(1,\)",
+    ),
+    "a value": (
+        lambda arrays: arrays.update(largest=np.array([np.nan])),
+        "cannot be restored: .* largest cannot be nan",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", SAMPLER_DAMAGE)
+def test_the_error_for_a_damaged_sampler_names_an_older_checkpoint(prioritized, tmp_path, how):
+    run = shutil.copytree(prioritized, tmp_path / "run")
+    change, says = SAMPLER_DAMAGE[how]
+    path = run / "checkpoints/000000200/sampler.safetensors"
+    arrays = load_file(path)
+    path.unlink()
+    if change:
+        change(arrays)
+        save_file(arrays, path)
+    if how != "the file is gone":
+        with editing(state_of(run)) as state:
+            del state["checksums"][path.name]
+            if change:
+                state["checksums"][path.name] = checksum(path)
+    with pytest.raises(QuantailError, match=rf"000000200.*{says}.* use --checkpoint 150"):
+        q.resume(run, steps=240)
+    q.resume(run, steps=240, checkpoint="150")
 
 
 @pytest.mark.parametrize(
