@@ -1,6 +1,7 @@
 """Train every agent on one environment, evaluate its best checkpoint again, and write a table.
 
-    python benchmarks/agents.py [ENV] [--agents A B] [--seeds 0 1] [--jobs 2] [--out DIR] [--table CSV]
+    python benchmarks/agents.py [ENV] [--agents A B] [--seeds 0 1] [--set NAME=VALUE …] [--jobs 2]
+                                [--out DIR] [--table CSV]
 
 Each run is a separate process with one thread. Finished runs are kept and interrupted runs are resumed,
 so you can stop the command and start it again. The table is CSV; the same rows are also printed.
@@ -12,10 +13,13 @@ import json
 import os
 import subprocess
 import sys
+from collections.abc import Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from quantail.recipes import AGENTS
+from quantail.training.run_folder import RunFolder
+from quantail.training.tables import complete_rows
 
 EPISODES = 100
 COLUMNS = (
@@ -41,27 +45,31 @@ def quantail(*words: object) -> subprocess.CompletedProcess[str]:
 
 def rows(run: Path, table: str) -> list[dict[str, str]]:
     """Read a CSV table of a run."""
-    with (run / f"{table}.csv").open(encoding="utf-8") as file:
-        return list(csv.DictReader(file))
+    return complete_rows(run / f"{table}.csv")
 
 
-def train(env: str, agent: str, seed: int, run: Path) -> None:
+def is_done(run: Path) -> bool:
+    """Return whether a run is complete, with its final evaluation."""
+    evaluated = [int(row["steps"]) for row in rows(run, "evaluations")]
+    return bool(evaluated) and evaluated[-1] >= RunFolder(run).read().settings.steps
+
+
+def train(env: str, agent: str, seed: int, changes: Sequence[str], run: Path) -> None:
     """Train the run in this folder, or resume it if it is not finished."""
     if not run.exists():
-        answer = quantail(
-            "train", env, "--agent", agent, "--seed", seed, "--threads", 1, "--quiet", "--out", run
-        )
+        words = ["--agent", agent, "--seed", seed, "--threads", 1, "--quiet", "--out", run]
+        answer = quantail("train", env, *words, *(f"--{one.replace('_', '-')}" for one in changes))
+    elif is_done(run):
+        return
     else:
         answer = quantail("resume", run, "--quiet")
-        if "has done its" in answer.stderr:
-            return
     if answer.returncode:
         raise SystemExit(f"{agent}, seed {seed}: {answer.stderr}")
 
 
-def measure(env: str, agent: str, seed: int, run: Path) -> dict[str, object]:
+def measure(env: str, agent: str, seed: int, changes: Sequence[str], run: Path) -> dict[str, object]:
     """Return a table row: the evaluations of training, and the best checkpoint on new episodes."""
-    train(env, agent, seed, run)
+    train(env, agent, seed, changes, run)
     answer = quantail("eval", run, "--episodes", EPISODES, "--seed", 1000 + seed, "--json")
     fresh = json.loads(answer.stdout)
     evaluations, timing = rows(run, "evaluations"), rows(run, "timing")
@@ -83,21 +91,23 @@ def measure(env: str, agent: str, seed: int, run: Path) -> dict[str, object]:
     return row
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("env", nargs="?", default="MinAtar/Breakout-v1")
     parser.add_argument("--agents", nargs="+", default=list(AGENTS), choices=list(AGENTS))
     parser.add_argument("--seeds", nargs="+", type=int, default=[0])
+    parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="other settings")
     parser.add_argument("--jobs", type=int, default=max(1, (os.cpu_count() or 2)))
     parser.add_argument("--out", type=Path, default=Path("runs/agents"))
     parser.add_argument("--table", type=Path)
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     arguments.out.mkdir(parents=True, exist_ok=True)
     jobs = [(agent, seed) for seed in arguments.seeds for agent in arguments.agents]
 
     def work(job: tuple[str, int]) -> dict[str, object]:
         agent, seed = job
-        return measure(arguments.env, agent, seed, arguments.out / f"{agent}-s{seed}")
+        run = arguments.out / f"{agent}-s{seed}"
+        return measure(arguments.env, agent, seed, arguments.set, run)
 
     with ThreadPoolExecutor(arguments.jobs) as pool:
         table = sorted(pool.map(work, jobs), key=lambda row: list(AGENTS).index(str(row["agent"])))

@@ -7,7 +7,7 @@ random lapses of attention, so that its games are good but all different.
 """
 
 import argparse
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from pathlib import Path
 
 import numpy as np
@@ -70,10 +70,10 @@ def play(env: str, seed: int) -> Game:
     return Game(seed, tuple(actions), score, played_marks(env, seed, tuple(actions)))
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawTextHelpFormatter)
     parser.add_argument("--out", type=Path, default=BANK)
-    out = parser.parse_args().out
+    out = parser.parse_args(words).out
     for env in PLAYERS:
         games = tuple(play(env, seed) for seed in range(GAMES))
         file = out / f"{env.removeprefix('ALE/').removesuffix('-v5').lower()}-scripted.jsonl"

@@ -11,13 +11,14 @@ states and actions ("all") and over those reached by the best policy or one devi
 import argparse
 import tempfile
 import time
+from collections.abc import Sequence
 from pathlib import Path
 
 import numpy as np
 
 import quantail
 from quantail.envs.worlds import WORLDS
-from quantail.evaluation.known_distributions import nearness
+from quantail.evaluation.known_distributions import compare_with_exact
 from quantail.registration import NAMES, world_id
 
 COLUMNS = (
@@ -44,22 +45,22 @@ def train(out: Path, world: str, agent: str, seed: int, changes: dict[str, str])
 
 def measure(agent: quantail.Agent, world: str) -> list[float]:
     """Return the errors of an agent, in the order of the columns."""
-    rows = nearness(agent, WORLDS[world_id(world)]())
+    rows = compare_with_exact(agent, WORLDS[world_id(world)]())
     distance = np.array([row.distance for row in rows])
     tail = np.abs([row.tail_error for row in rows])
-    near = np.array([row.near for row in rows])
+    near = np.array([row.near_policy for row in rows])
     overall = [distance.mean(), distance.max(), tail.mean(), tail.max()]
     return [*map(float, overall), float(distance[near].max()), float(tail[near].max())]
 
 
-def main() -> None:
+def main(words: Sequence[str] | None = None) -> None:
     parser = argparse.ArgumentParser(description=__doc__.splitlines()[0])
     parser.add_argument("--worlds", nargs="+", default=NAMES, choices=NAMES)
     parser.add_argument("--agents", nargs="+", default=["iqn", "qr-dqn"])
     parser.add_argument("--seeds", nargs="+", type=int, default=[0, 1, 2, 3])
     parser.add_argument("--out", type=Path, help="folder of the runs [a temporary one]")
     parser.add_argument("--set", nargs="*", default=[], metavar="NAME=VALUE", help="other settings")
-    arguments = parser.parse_args()
+    arguments = parser.parse_args(words)
     changes = dict(word.split("=", 1) for word in arguments.set)
     out = arguments.out or Path(tempfile.mkdtemp())
     out.mkdir(parents=True, exist_ok=True)

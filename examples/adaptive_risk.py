@@ -14,6 +14,7 @@ from typing import Any
 import numpy as np
 
 import quantail
+from quantail.distributions import ReturnDistribution
 
 LEVEL = 0.05  # quantile fraction of the return that must stay above the floor, and level of CVaR
 
@@ -66,7 +67,7 @@ def main(words: Sequence[str] | None = None) -> None:
     for name, choose in policies.items():
         returns = play(agent, choose, arguments.episodes)
         below = (returns < arguments.floor).mean()
-        worst = np.sort(returns)[: max(1, len(returns) // 10)].mean()
+        worst = float(quantail.CVaR(0.1).value(ReturnDistribution.of(returns)))
         print(f"{name:12}{returns.mean():>8.2f}{worst:>14.2f}{below:>12.1%}")
 
 

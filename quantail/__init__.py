@@ -8,11 +8,26 @@ from quantail.registration import register as _register
 
 if TYPE_CHECKING:
     from quantail.agents.agent import Agent
-    from quantail.envs import make
+    from quantail.envs.make import make
     from quantail.errors import QuantailError
-    from quantail.evaluation import Evaluation, evaluate
     from quantail.evaluation.calibration import calibrate
+    from quantail.evaluation.evaluate import Evaluation, evaluate
     from quantail.evaluation.risk_profile import risk_profile
+    from quantail.fields import setting
+    from quantail.recipes import Preset, Recipe
+    from quantail.registry import (
+        register,
+        register_agent,
+        register_exploration,
+        register_head,
+        register_learner,
+        register_optimizer,
+        register_preset,
+        register_risk,
+        register_sampler,
+        register_target,
+        register_torso,
+    )
     from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
     from quantail.training.progress import progress
     from quantail.training.train import load, resume, train
@@ -27,15 +42,29 @@ __all__ = [
     "Neutral",
     "Norm",
     "Pow",
+    "Preset",
     "QuantailError",
+    "Recipe",
     "Wang",
     "calibrate",
     "evaluate",
     "load",
     "make",
     "progress",
+    "register",
+    "register_agent",
+    "register_exploration",
+    "register_head",
+    "register_learner",
+    "register_optimizer",
+    "register_preset",
+    "register_risk",
+    "register_sampler",
+    "register_target",
+    "register_torso",
     "resume",
     "risk_profile",
+    "setting",
     "train",
 ]
 
@@ -46,6 +75,21 @@ _HOMES = {
     "quantail.evaluation": ("Evaluation", "evaluate"),
     "quantail.evaluation.calibration": ("calibrate",),
     "quantail.evaluation.risk_profile": ("risk_profile",),
+    "quantail.fields": ("setting",),
+    "quantail.recipes": ("Preset", "Recipe"),
+    "quantail.registry": (
+        "register",
+        "register_agent",
+        "register_exploration",
+        "register_head",
+        "register_learner",
+        "register_optimizer",
+        "register_preset",
+        "register_risk",
+        "register_sampler",
+        "register_target",
+        "register_torso",
+    ),
     "quantail.risk": ("CPW", "CVaR", "Neutral", "Norm", "Pow", "Wang"),
     "quantail.training.progress": ("progress",),
     "quantail.training.train": ("load", "resume", "train"),

@@ -72,7 +72,7 @@ class ReturnDistribution:
         The axes of `taus` before the last broadcast against the batch axes.
         """
         atoms, cumulated = self.sorted()
-        taus = torch.as_tensor(taus)
+        taus = _as_tensor(taus)
         cumulated = cumulated.to(atoms).expand_as(atoms).contiguous()
         wanted = taus.to(atoms).expand(*self.shape, taus.shape[-1]).contiguous()
         index = torch.searchsorted(cumulated, wanted - _tolerance(atoms)).clamp(max=atoms.shape[-1] - 1)
@@ -81,9 +81,9 @@ class ReturnDistribution:
     def cdf(self, returns: Tensor | ArrayLike) -> Tensor:
         """Return P(Z ≤ x): returns [..., X] -> [..., X]."""
         atoms, cumulated = self.sorted()
-        returns = torch.as_tensor(returns)
-        asked = returns.to(atoms).expand(*self.shape, returns.shape[-1]).contiguous()
-        index = torch.searchsorted(atoms.contiguous(), asked, right=True)
+        returns = _as_tensor(returns)
+        wanted = returns.to(atoms).expand(*self.shape, returns.shape[-1]).contiguous()
+        index = torch.searchsorted(atoms.contiguous(), wanted, right=True)
         padded = torch.nn.functional.pad(cumulated.expand(atoms.shape), (1, 0)).to(atoms.device)
         return padded.gather(-1, index)
 
@@ -171,6 +171,11 @@ class ReturnDistribution:
             index = torch.searchsorted(cumulated.contiguous(), middles).clamp(max=atoms.shape[-1] - 1)
             found.append(atoms.cpu().double().expand(*shape, -1).gather(-1, index))
         return widths, found[0] - found[1]
+
+
+def _as_tensor(numbers: Tensor | ArrayLike) -> Tensor:
+    """Return plain numbers in float64: torch would round a list to float32, and 0.1 up with it."""
+    return numbers if isinstance(numbers, Tensor) else torch.from_numpy(np.array(numbers, np.float64))
 
 
 def _tolerance(atoms: Tensor) -> float:

@@ -1,108 +1,308 @@
-"""Names of code such as `module:name`, and the modules that a file may import.
+"""Parts by name: built in, registered in Python, brought by a plug-in, or named as `module:Class`.
 
-Runs, presets and studies are data: reading one must not execute code that the file chooses. A module
-that a file names is imported only if the user trusts it: with `--trust` or `trust=`, or because the user
-names an environment or a risk measure in that module.
+A part is found by its name (`find`) only after it was built in, registered or admitted. `admit` imports
+a part that is named as `module:Class`; where a file names it, the user must trust the module. So reading
+a run's settings never executes code, and a lookup that forgot to ask cannot do so either.
+
+Installed packages bring parts as plug-ins (see `plugins.py`), which are loaded when a part that is not
+built in is first looked up.
 """
 
 import importlib
-import os
-import sys
-from collections.abc import Iterable
-from dataclasses import dataclass
-from pathlib import Path
-from types import ModuleType
+import re
+from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from functools import partial
+from typing import Any
 
-from quantail.errors import QuantailError
+from quantail import plugins
+from quantail.errors import QuantailError, did_you_mean
+from quantail.plugins import reason_of
+from quantail.trust import Origin, import_named, is_missing, module_of
 
-UTILITY = "utility:"  # before a module:function that is a utility of returns
-Trust = str | Iterable[str]  # names of modules
+VALUES = (int, float, bool, str, tuple)  # the types of settings
+NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
 @dataclass(frozen=True)
-class Origin:
-    """A file that may name code, and the modules that the user trusts."""
+class Kind:
+    """A kind of part: what every one of them is, and the built-in ones by name."""
 
-    file: str
-    trusted: frozenset[str]
+    base: str  # module:Class, of which a part is a subclass (or an instance: see `by_value`)
+    built_in: str  # module:NAME of a dict
+    by_value: bool = False  # whether parts are instances rather than classes
 
-    def allows(self, module: str) -> bool:
-        """Return whether the module, or a package that contains it, is trusted."""
-        parts = module.split(".")
-        return any(".".join(parts[:count]) in self.trusted for count in range(1, len(parts) + 1))
 
-    def require(self, module: str) -> None:
-        """Raise an error that says how to trust the module, unless it is trusted."""
-        if not _is_module(module):
-            raise QuantailError(f"{self.file} names {module!r}, which cannot be the name of a module.")
-        if not self.allows(module):
+KINDS: dict[str, Kind] = {
+    "torso": Kind("quantail.networks:Torso", "quantail.networks.torsos:TORSOS"),
+    "head": Kind("quantail.networks:ReturnHead", "quantail.networks.heads:HEADS"),
+    "target": Kind("quantail.learning.targets:Target", "quantail.learning.targets:TARGETS"),
+    "optimizer": Kind("torch.optim:Optimizer", "quantail.learning.optimizers:OPTIMIZERS"),
+    "learner": Kind("quantail.learning.learner:Learner", "quantail.learning.learner:LEARNERS"),
+    "sampler": Kind("quantail.replay:Sampler", "quantail.replay:SAMPLERS"),
+    "exploration": Kind(
+        "quantail.agents.exploration:Exploration", "quantail.agents.exploration:EXPLORATIONS"
+    ),
+    "risk": Kind("quantail.risk:RiskMeasure", "quantail.risk:MEASURES"),
+    "agent": Kind("quantail.recipes:Recipe", "quantail.recipes:AGENTS", by_value=True),
+    "preset": Kind("quantail.recipes:Preset", "quantail.recipes:PRESETS", by_value=True),
+}
+
+
+@dataclass(frozen=True)
+class NoConfig:
+    """The settings of a part that has none."""
+
+
+_registered: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}  # by the names that users chose
+_admitted: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}  # by module:Class
+
+
+def register(kind: str, name: str, part: Any, *, replace: bool = False) -> None:
+    """Give a part of your own a name, by which settings, the command line and errors know it.
+
+    `kind` is one of "torso", "head", "target", "optimizer", "learner", "sampler", "exploration", "risk",
+    "agent" and "preset". `part` is a subclass of that kind's base class; a `Recipe` for an agent, a
+    `Preset` for a preset. `replace=True` replaces a part that was registered under the same name.
+    """
+    if kind not in KINDS:
+        raise QuantailError(f"unknown kind of part {kind!r}: it takes {', '.join(KINDS)}.")
+    if not isinstance(name, str) or not NAME.fullmatch(name):
+        raise QuantailError(
+            f"the name of a {kind} takes letters, digits, - and _, not {name!r}: module:Class needs no "
+            "registration."
+        )
+    _check(kind, name, part)
+    if name in built_in(kind):
+        raise QuantailError(f"{kind} {name!r} is built in: choose another name.")
+    known = _registered[kind].get(name)
+    if known is not None and known is not part and not replace:
+        raise QuantailError(
+            f"{kind} {name!r} is registered already: choose another name, or pass replace=True."
+        )
+    _registered[kind][name] = part
+
+
+register_torso = partial(register, "torso")
+register_head = partial(register, "head")
+register_target = partial(register, "target")
+register_optimizer = partial(register, "optimizer")
+register_learner = partial(register, "learner")
+register_sampler = partial(register, "sampler")
+register_exploration = partial(register, "exploration")
+register_risk = partial(register, "risk")
+register_agent = partial(register, "agent")
+register_preset = partial(register, "preset")
+
+
+def built_in(kind: str) -> dict[str, Any]:
+    """Return the built-in parts of a kind by name."""
+    parts: dict[str, Any] = _attribute(KINDS[kind].built_in)
+    return parts
+
+
+def parts(kind: str) -> dict[str, Any]:
+    """Return all parts of a kind that have a name, built-in ones first."""
+    load_plugins()
+    return built_in(kind) | _registered[kind]
+
+
+def is_known(kind: str, name: str) -> bool:
+    """Return whether `find` finds the part."""
+    return _lookup(kind, name) is not None
+
+
+def find(kind: str, name: str) -> Any:
+    """Return a part by its name, or by the `module:Class` under which it was admitted."""
+    found = _lookup(kind, name)
+    if found is None:
+        raise unknown(kind, name)
+    return found
+
+
+def admit(kind: str, name: str, origin: Origin | None = None) -> Any:
+    """Return a part; import it if the name is `module:Class` and the part is not known yet.
+
+    `origin` is the file that names it: the user must trust the module. Without it, the user named it.
+    """
+    found = _lookup(kind, name)
+    if found is not None:
+        return found
+    module = module_of(name)
+    if not module:
+        raise unknown(kind, name, origin)
+    if origin is not None and is_missing(module):
+        package = module.partition(".")[0]
+        raise QuantailError(
+            f"{origin.file} names the {kind} {name!r}, but there is no module {package} here: install "
+            "the package that brings it."
+        )
+    try:
+        part: Any = import_named(module, origin)
+        for attribute in name.partition(":")[2].split("."):
+            part = getattr(part, attribute)
+    except QuantailError:
+        raise
+    except Exception as error:
+        raise QuantailError(f"{kind} {name!r} cannot be imported ({reason_of(error)}).") from error
+    _check(kind, name, part)
+    _admitted[kind][name] = part
+    return part
+
+
+def adopt(kind: str, name: str, part: Any) -> None:
+    """Make a part known that another process, which runs the same code, has found."""
+    if _lookup(kind, name) is None:
+        _admitted[kind][name] = part
+
+
+def text_of(kind: str, part: Any) -> str:
+    """Return the text by which a run remembers a part, given its name or the part itself.
+
+    A part from outside is remembered as `module:Class`, if it can be imported again by that; else by the
+    name under which it is registered. A class that has no name yet is admitted.
+    """
+    given = part if isinstance(part, str) else ""
+    if given:
+        part = _lookup(kind, given)
+    if part is None or given in built_in(kind):
+        return given
+    for known in (built_in, parts):  # built-in ones first, without loading plug-ins
+        name = next((one for one, found in known(kind).items() if found is part), "")
+        if name in built_in(kind):
+            return name
+    text = _code_of(part)
+    if name:
+        return name if text.startswith("__main__:") or "<locals>" in text else text
+    if given:
+        return given  # by which it was admitted
+    _check(kind, text, part)
+    _admitted[kind][text] = part
+    return text
+
+
+def label(kind: str, text: str) -> str:
+    """Return the text of a part for display: with the name under which it is registered, if it is.
+
+    The text of a risk measure may end with its numbers.
+    """
+    if ":" in text:
+        for name, part in parts(kind).items():
+            code = _code_of(part)
+            if text == code or text.startswith(f"{code}:"):
+                return name + text.removeprefix(code)
+    return text
+
+
+def config_class(part: Any) -> type:
+    """Return the dataclass of a part's own settings."""
+    config: type = getattr(part, "Config", NoConfig)
+    return config
+
+
+def flat_fields(kind: str, name: str) -> tuple[str, ...]:
+    """Return the settings of a part that have flat names: those that a built-in `Config` declares."""
+    return tuple(one.name for one in _fields(find(kind, name)) if _is_flat(find(kind, name), one.name))
+
+
+def own_fields(kind: str, name: str) -> dict[str, Field[Any]]:
+    """Return the settings that a part from outside declares itself: their names are dotted."""
+    part = find(kind, name)
+    return {one.name: one for one in _fields(part) if not _is_flat(part, one.name)}
+
+
+def _fields(part: Any) -> tuple[Field[Any], ...]:
+    config = config_class(part)
+    return fields(config) if is_dataclass(config) else ()
+
+
+def _is_flat(part: Any, name: str) -> bool:
+    """Return whether a field of a part's `Config` is declared by one of Quantail's own classes."""
+    field = config_class(part).__dataclass_fields__[name]  # type: ignore[attr-defined]
+    for base in reversed(config_class(part).__mro__):  # a field that is inherited is the same object
+        if vars(base).get("__dataclass_fields__", {}).get(name) is field:
+            return base.__module__.partition(".")[0] == "quantail"
+    return False
+
+
+def unknown(kind: str, name: str, origin: Origin | None = None) -> QuantailError:
+    """Return the error for a part that nobody knows."""
+    module = module_of(name)
+    if module:
+        return QuantailError(
+            f"{kind} {name!r} is not loaded: trust its module with --trust {module} "
+            f"(or trust=[{module!r}] in Python), or register it first."
+        )
+    known = parts(kind)
+    failed = "".join(
+        f" The plug-in {one} could not be loaded: {why}." for one, why in plugins.failed.items()
+    )
+    where = f"{origin.file} names the {kind} {name!r}" if origin else f"unknown {kind} {name!r}"
+    verb = "which is not registered: register it first, or use" if origin else "it takes"
+    mark = "," if origin else ":"
+    classes = "" if KINDS[kind].by_value else " or module:Class"
+    return QuantailError(
+        f"{where}{mark} {verb} {', '.join(known)}{classes}.{did_you_mean(name, known)}{failed}"
+    )
+
+
+def load_plugins() -> None:
+    """Load every installed plug-in once; warn about one that fails, and go on without its parts."""
+    plugins.load_once(_registered)
+
+
+def _lookup(kind: str, name: str) -> Any:
+    """Return a part that is built in, registered or admitted; None for any other."""
+    for known in (built_in(kind), _registered[kind], _admitted[kind]):
+        if name in known:
+            return known[name]
+    load_plugins()
+    if name in _registered[kind]:
+        return _registered[kind][name]
+    for part in _registered[kind].values():  # registered under another name than module:Class
+        if _code_of(part) == name:
+            return part
+    return None
+
+
+def _check(kind: str, name: str, part: Any) -> None:
+    """Raise an error if a part is not of its kind."""
+    base = _attribute(KINDS[kind].base)
+    public = KINDS[kind].base.partition(":")
+    if KINDS[kind].by_value:
+        if not isinstance(part, base):
+            raise QuantailError(f"{kind} {name!r} takes a quantail.{public[2]}, not {part!r}.")
+    elif not isinstance(part, type) or not issubclass(part, base):
+        raise QuantailError(
+            f"{kind} {name!r} is not a subclass of {public[2]} ({public[0]}): it is {part!r}."
+        )
+    elif kind != "risk":
+        _check_config(kind, name, part)
+
+
+def _check_config(kind: str, name: str, part: Any) -> None:
+    """Raise an error if a part's `Config` is not a dataclass whose fields have plain defaults."""
+    config = config_class(part)
+    if not isinstance(config, type) or not is_dataclass(config):
+        raise QuantailError(f"{kind} {name!r} takes a dataclass as its Config, not {config!r}.")
+    for one in fields(config):
+        if one.name == "name":
             raise QuantailError(
-                f"{self.file} names the module {module}: give --trust {module} "
-                f"(or trust=[{module!r}] in Python) if you trust its code."
+                f"{kind} {name!r}: a setting of its Config is called name, which in a table means "
+                f"the {kind} itself: call it something else."
+            )
+        if one.default is MISSING or type(one.default) not in VALUES:
+            raise QuantailError(
+                f"{kind} {name!r}: the setting {one.name} of its Config needs a default that is a whole "
+                "number, a number, a truth value, a text or a tuple of whole numbers."
             )
 
-    def require_of(self, name: str) -> None:
-        """Raise an error if the name is `module:name` and its module is not trusted."""
-        if ":" in name:
-            self.require(name.rpartition(":")[0])
+
+def _attribute(text: str) -> Any:
+    """Return an attribute of one of Quantail's own modules (or torch's) from `module:name`."""
+    module, _, name = text.partition(":")
+    return getattr(importlib.import_module(module), name)
 
 
-def origin_of(file: str | Path, trust: Trust, *named: object) -> Origin:
-    """Return the origin of names in a file.
-
-    `trust` lists the modules that the user trusts. `named` are other arguments of the user: the module
-    of any string such as `module:name` among them is trusted too.
-    """
-    return Origin(str(file), trusted_modules(trust) | modules_of(named))
-
-
-def trusted_modules(trust: Trust) -> frozenset[str]:
-    """Return the modules that the user trusts; raise an error if a name cannot be a module."""
-    names = frozenset([trust] if isinstance(trust, str) else trust)
-    for name in names:
-        if not isinstance(name, str) or not _is_module(name):
-            raise QuantailError(f"trust takes the name of a module, such as my_envs, not {name!r}.")
-    return names
-
-
-def modules_of(names: Iterable[object]) -> frozenset[str]:
-    """Return the modules of all strings of the form `module:name`."""
-    return frozenset(module_of(name) for name in names if isinstance(name, str)) - {""}
-
-
-def module_of(name: str) -> str:
-    """Return the module of `module:name`, or "" for `CartPole-v1`, `cvar:0.1` and `ray://host:1`."""
-    module, _, rest = name.strip().removeprefix(UTILITY).partition(":")
-    is_name = rest and not rest.startswith("/") and ":" not in rest and not _is_number(rest)
-    return module if is_name and _is_module(module) else ""
-
-
-def trust_flags(modules: Iterable[str]) -> str:
-    """Return the --trust flags for these modules, with a space before each."""
-    return "".join(f" --trust {module}" for module in sorted(modules))
-
-
-def import_named(module: str, origin: Origin | None) -> ModuleType:
-    """Import a module that the user named (`origin` is None), or a trusted one that a file names."""
-    if origin is not None:
-        origin.require(module)
-    return importlib.import_module(module)
-
-
-def add_working_folder() -> None:
-    """Append the working folder to the search path, after all installed modules."""
-    folder = os.getcwd()
-    if folder not in sys.path:
-        sys.path.append(folder)
-
-
-def _is_module(name: str) -> bool:
-    return all(part.isidentifier() for part in name.split("."))
-
-
-def _is_number(text: str) -> bool:
-    try:
-        float(text)
-    except ValueError:
-        return False
-    return True
+def _code_of(part: Any) -> str:
+    """Return `module:Class` of a part, by which it can be imported."""
+    return f"{getattr(part, '__module__', '')}:{getattr(part, '__qualname__', '')}"

@@ -4,14 +4,15 @@ The defaults are those of the IQN paper. A preset (see `recipes.py`) lists only 
 """
 
 import dataclasses
-import math
-import tomllib
-from collections.abc import Iterable, Mapping
+from collections.abc import Mapping
 from dataclasses import dataclass
-from pathlib import Path
 from typing import Any
 
+from quantail import registry
 from quantail.errors import QuantailError, did_you_mean
+from quantail.fields import OURS, About, coerced
+
+Changes = Mapping[str, Any]
 
 PAPER = "IQN, Dabney et al. 2018"
 QR = "QR-DQN, Dabney et al. 2017"
@@ -20,23 +21,10 @@ C51 = "C51, Bellemare et al. 2017"
 NOISY = "NoisyNet, Fortunato et al. 2018"
 PRIORITIZED = "prioritized replay, Schaul et al. 2016"
 MUNCHAUSEN = "Munchausen, Vieillard et al. 2020"
+HL_GAUSS = "HL-Gauss, Farebrother et al. 2024"
 FQF = "FQF, Yang et al. 2019"
+IMPALA = "IMPALA, Espeholt et al. 2018"
 APEX = "Ape-X, Horgan et al. 2018"
-OURS = "ours"
-
-
-@dataclass(frozen=True)
-class About:
-    """The documentation and the allowed values of a setting."""
-
-    group: str
-    help: str
-    unit: str = ""
-    source: str = OURS
-    choices: tuple[str, ...] = ()
-    least: float = -math.inf
-    most: float = math.inf
-    only: tuple[str, ...] = ()  # another setting, and those of its values with which this one is active
 
 
 def _setting(default: Any, group: str, help: str, **about: Any) -> Any:
@@ -75,51 +63,55 @@ class Settings:
     resize: str = _setting("bilinear", "environment", "ALE: interpolation for resizing the screen to 84×84; Dopamine and the original DQN use area", source="DQN Zoo, Quan and Ostrovski 2020", choices=("bilinear", "area"))
     life_loss_ends: bool = _setting(False, "environment", "ALE: treat the loss of a life as terminal for learning; the episode continues")
 
-    head: str = _setting("implicit", "network", "representation of the return distribution", choices=("expected", "categorical", "quantiles", "implicit", "fractions"))
+    head: str = _setting("implicit", "network", "representation of the return distribution")
     dueling: bool = _setting(False, "network", "dueling network: separate streams for the state value and the advantages", source="Wang et al. 2016")
     noisy: bool = _setting(False, "network", "noisy layers in the head for exploration, instead of ε-greedy", source=NOISY)
     noisy_sigma: float = _setting(0.5, "network", "σ₀, initial noise of noisy layers", source=NOISY, least=0.0001, only=("noisy", "True"))
-    atoms: int = _setting(51, "network", "number of atoms of the categorical distribution", source=C51, least=2, only=("head", "categorical"))
-    value_min: float = _setting(-10.0, "network", "lowest atom of the categorical distribution (v_min)", source=C51, only=("head", "categorical"))
-    value_max: float = _setting(10.0, "network", "highest atom of the categorical distribution (v_max)", source=C51, only=("head", "categorical"))
-    quantiles: int = _setting(200, "network", "number of fixed quantiles (QR-DQN) or of learned quantile fractions (FQF)", source=QR, least=1, only=("head", "quantiles", "fractions"))
-    torso: str = _setting("auto", "network", "torso ψ; auto chooses it by the shape of observations", choices=("auto", "nature", "minatar", "mlp"))
-    mlp_sizes: tuple[int, ...] = _setting((128,), "network", "sizes of the hidden layers of the mlp torso", unit="units", least=1)
+    atoms: int = _setting(51, "network", "number of atoms of the categorical distribution, or of bins of the hl-gauss head", source=C51, least=2, of="head")
+    value_min: float = _setting(-10.0, "network", "lowest return that the categorical or hl-gauss head represents (v_min)", source=C51, of="head")
+    value_max: float = _setting(10.0, "network", "highest return that the categorical or hl-gauss head represents (v_max)", source=C51, of="head")
+    hl_gauss_sigma: float = _setting(0.75, "network", "σ of the Gaussian around a target of the hl-gauss head, as a multiple of the width of a bin", unit="bins", source=HL_GAUSS, least=0.01, of="head")
+    quantiles: int = _setting(200, "network", "number of fixed quantiles (QR-DQN) or of learned quantile fractions (FQF)", source=QR, least=1, of="head")
+    torso: str = _setting("auto", "network", "torso ψ; auto chooses it by the shape of observations")
+    mlp_sizes: tuple[int, ...] = _setting((128,), "network", "sizes of the hidden layers of the mlp torso", unit="units", least=1, of="torso")
+    impala_width: int = _setting(1, "network", "multiplies the channels 16, 32 and 32 of the impala torso", source=IMPALA, least=1, of="torso")
     head_size: int = _setting(512, "network", "size of the hidden layer of the head f", unit="units", source=NATURE, least=1)
-    embedding: str = _setting("cosine", "network", "φ, the embedding of the quantile fraction τ", source=PAPER, choices=("cosine", "mlp", "linear"), only=("head", "implicit", "fractions"))
-    embedding_size: int = _setting(64, "network", "number of cosines, or of hidden units of the mlp embedding", source=PAPER, least=1, only=("head", "implicit", "fractions"))
-    embedding_activation: str = _setting("relu", "network", "activation function after φ", source=PAPER, choices=("relu", "sigmoid"), only=("head", "implicit", "fractions"))
-    merge: str = _setting("multiply", "network", "how ψ and φ are combined: ψφ, [ψ, φ] or ψ(1 + φ)", source=PAPER, choices=("multiply", "concatenate", "residual"), only=("head", "implicit", "fractions"))
+    embedding: str = _setting("cosine", "network", "φ, the embedding of the quantile fraction τ", source=PAPER, choices=("cosine", "mlp", "linear"), of="head")
+    embedding_size: int = _setting(64, "network", "number of cosines, or of hidden units of the mlp embedding", source=PAPER, least=1, of="head")
+    embedding_activation: str = _setting("relu", "network", "activation function after φ", source=PAPER, choices=("relu", "sigmoid"), of="head")
+    merge: str = _setting("multiply", "network", "how ψ and φ are combined: ψφ, [ψ, φ] or ψ(1 + φ)", source=PAPER, choices=("multiply", "concatenate", "residual"), of="head")
 
-    online_samples: int = _setting(64, "learning", "N, number of sampled quantile fractions τ of the prediction", source=PAPER, least=1, only=("head", "implicit"))
-    target_samples: int = _setting(64, "learning", "N′, number of sampled quantile fractions τ′ of the target", source=PAPER, least=1, only=("head", "implicit"))
-    policy_samples: int = _setting(32, "learning", "K, number of sampled quantile fractions for choosing an action", source=PAPER, least=1, only=("head", "implicit"))
-    tau_sampling: str = _setting("independent", "learning", "how quantile fractions τ are sampled: independently, one from each interval of length 1/N, in pairs τ and 1 − τ, or shared by the whole batch", source=PAPER, choices=("independent", "stratified", "antithetic", "shared"), only=("head", "implicit"))
-    kappa: float = _setting(1.0, "learning", "κ, threshold at which the quantile Huber loss becomes linear; 0 gives the plain quantile loss", source=QR, least=0, only=("head", "expected", "quantiles", "implicit", "fractions"))
+    online_samples: int = _setting(64, "learning", "N, number of sampled quantile fractions τ of the prediction", source=PAPER, least=1, of="head")
+    target_samples: int = _setting(64, "learning", "N′, number of sampled quantile fractions τ′ of the target", source=PAPER, least=1, of="head")
+    policy_samples: int = _setting(32, "learning", "K, number of sampled quantile fractions for choosing an action", source=PAPER, least=1, of="head")
+    tau_sampling: str = _setting("independent", "learning", "how quantile fractions τ are sampled: independently, one from each interval of length 1/N, in pairs τ and 1 − τ, or shared by the whole batch", source=PAPER, choices=("independent", "stratified", "antithetic", "shared"), of="head")
+    kappa: float = _setting(1.0, "learning", "κ, threshold at which the quantile Huber loss becomes linear; 0 gives the plain quantile loss", source=QR, least=0, of="head")
     discount: float = _setting(0.99, "learning", "γ, discount factor per step", source=NATURE, least=0, most=1)
     n_step: int = _setting(1, "learning", "n of the n-step return: number of rewards before bootstrapping", unit="steps", source=PAPER, least=1)
-    double: bool = _setting(False, "learning", "double Q-learning: the online network selects the action of the target", source="van Hasselt et al. 2016")
-    munchausen: bool = _setting(False, "learning", "Munchausen RL: add the clipped log-policy to the reward and use a soft value of the next state", source=MUNCHAUSEN)
-    munchausen_alpha: float = _setting(0.9, "learning", "α, weight of the log-policy", source=MUNCHAUSEN, least=0, most=1, only=("munchausen", "True"))
-    munchausen_temperature: float = _setting(0.03, "learning", "τ, temperature of the softmax policy", source=MUNCHAUSEN, least=1e-6, only=("munchausen", "True"))
-    munchausen_clip: float = _setting(-1.0, "learning", "l₀, lower bound of τ log π", source=MUNCHAUSEN, most=0, only=("munchausen", "True"))
+    target: str = _setting("bellman", "learning", "target of the return distribution; munchausen adds the clipped log-policy to the reward and uses a soft value of the next state", source=PAPER)
+    double: bool = _setting(False, "learning", "double Q-learning: the online network selects the action of the target", source="van Hasselt et al. 2016", of="target")
+    munchausen_alpha: float = _setting(0.9, "learning", "α, weight of the log-policy", source=MUNCHAUSEN, least=0, most=1, of="target")
+    munchausen_temperature: float = _setting(0.03, "learning", "τ, temperature of the softmax policy", source=MUNCHAUSEN, least=1e-6, of="target")
+    munchausen_clip: float = _setting(-1.0, "learning", "l₀, lower bound of τ log π", source=MUNCHAUSEN, most=0, of="target")
+    learner: str = _setting("standard", "learning", "the update: target, loss and one step of the optimizer, as in Algorithm 1 of the paper", source=PAPER)
     batch_size: int = _setting(32, "learning", "number of transitions per update", source=NATURE, least=1)
-    optimizer: str = _setting("adam", "learning", "Adam, or the centered RMSProp of DQN with decay 0.95", source=QR, choices=("adam", "rmsprop"))
+    optimizer: str = _setting("adam", "learning", "Adam, or the centered RMSProp of DQN with decay 0.95", source=QR)
     learning_rate: float = _setting(5e-5, "learning", "learning rate of the optimizer", source=QR, least=0)
-    adam_epsilon: float = _setting(0.01 / 32, "learning", "ε of Adam", source=QR, least=1e-10, only=("optimizer", "adam"))
-    rmsprop_epsilon: float = _setting(0.01 / 32**2, "learning", "ε of RMSProp, inside the square root", source=NATURE, least=1e-12, only=("optimizer", "rmsprop"))
-    fraction_rate: float = _setting(2.5e-9, "learning", "learning rate of FQF's fraction proposal network", source=FQF, least=0, only=("head", "fractions"))
+    adam_epsilon: float = _setting(0.01 / 32, "learning", "ε of Adam", source=QR, least=1e-10, of="optimizer")
+    rmsprop_epsilon: float = _setting(0.01 / 32**2, "learning", "ε of RMSProp, inside the square root", source=NATURE, least=1e-12, of="optimizer")
+    fraction_rate: float = _setting(2.5e-9, "learning", "learning rate of FQF's fraction proposal network", source=FQF, least=0, of="head")
     gradient_clip: float = _setting(0.0, "learning", "maximum norm of the gradient; 0 disables clipping", source=PAPER, least=0)
     train_frequency: int = _setting(4, "learning", "number of steps between two updates", unit="steps", source=NATURE, least=1)
     target_update_interval: int = _setting(10_000, "learning", "number of steps between two updates of the target network", unit="steps", source=NATURE, least=1)
     learning_starts: int = _setting(50_000, "learning", "number of steps to collect before the first update", unit="steps", source=NATURE, least=1)
 
-    replay: str = _setting("uniform", "replay", "how transitions are sampled from the replay buffer", choices=("uniform", "prioritized"))
-    priority_exponent: float = _setting(0.6, "replay", "α, exponent of the priorities; 0 is uniform sampling", source=PRIORITIZED, least=0, most=1, only=("replay", "prioritized"))
-    importance_start: float = _setting(0.4, "replay", "initial β, exponent of the importance weights; 1 corrects the sampling bias fully", source=PRIORITIZED, least=0, most=1, only=("replay", "prioritized"))
-    importance_steps: int = _setting(50_000_000, "replay", "number of steps over which β increases to 1; by default the length of the run when it starts", unit="steps", source=PRIORITIZED, least=0, only=("replay", "prioritized"))
+    sampler: str = _setting("uniform", "replay", "how transitions are sampled from the replay buffer")
+    priority_exponent: float = _setting(0.6, "replay", "α, exponent of the priorities; 0 is uniform sampling", source=PRIORITIZED, least=0, most=1, of="sampler")
+    importance_start: float = _setting(0.4, "replay", "initial β, exponent of the importance weights; 1 corrects the sampling bias fully", source=PRIORITIZED, least=0, most=1, of="sampler")
+    importance_steps: int = _setting(50_000_000, "replay", "number of steps over which β increases to 1; by default the length of the run when it starts", unit="steps", source=PRIORITIZED, least=0, of="sampler")
     buffer_size: int = _setting(1_000_000, "replay", "capacity of the replay buffer, over all environments", unit="steps", source=NATURE, least=16)
 
+    exploration: str = _setting("epsilon-greedy", "acting", "how the behaviour policy departs from the greedy one", source=NATURE)
     epsilon_start: float = _setting(1.0, "acting", "initial probability of a random action", source=NATURE, least=0, most=1, only=("engine", "local"))
     epsilon_end: float = _setting(0.01, "acting", "final probability of a random action", source=QR, least=0, most=1, only=("engine", "local"))
     epsilon_steps: int = _setting(1_000_000, "acting", "number of steps over which ε decreases from epsilon_start to epsilon_end, after learning_starts", unit="steps", source=QR, least=0, only=("engine", "local"))
@@ -137,9 +129,12 @@ class Settings:
     wandb: str = _setting("", "files", "also log to this Weights & Biases project; disabled if empty")
     # fmt: on
 
+    # Settings of parts from outside by their dotted names, such as "head.width".
+    dotted: Mapping[str, Any] = dataclasses.field(default_factory=dict, hash=False)
+
     def __post_init__(self) -> None:
         for name, about in ABOUT.items():
-            _check(name, about, getattr(self, name))
+            coerced(name, getattr(self, name), DEFAULTS[name], about)
         if self.learning_starts > self.steps:
             raise QuantailError(
                 f"steps {self.steps:,} end before learning begins: "
@@ -157,16 +152,13 @@ class Settings:
                 f"steps for each of {self.total_envs} environments: "
                 f"stack and n_step need at least {self.stack + self.n_step + 1}."
             )
-        if self.munchausen and (self.double or self.n_step > 1):
-            raise QuantailError(
-                f"munchausen takes double no and n_step 1, not double {'yes' if self.double else 'no'} "
-                f"and n_step {self.n_step}: its target averages over all actions, so none is selected, "
-                "and each reward needs the log-policy of its own state."
-            )
 
     def is_active(self, name: str) -> bool:
         """Return whether a setting has an effect, given the other settings."""
-        only = ABOUT[name].only
+        only, kind = ABOUT[name].only, ABOUT[name].of
+        if kind:
+            part = getattr(self, kind)
+            return not registry.is_known(kind, part) or name in registry.flat_fields(kind, part)
         return not only or str(getattr(self, only[0])) in only[1:]
 
     @property
@@ -174,9 +166,14 @@ class Settings:
         """The number of environments over all actors."""
         return self.num_envs * (self.actors if self.engine == "ray" else 1)
 
-    def risks(self) -> tuple[str, ...]:
-        """Return the texts of all settings that name a risk measure."""
-        return tuple(getattr(self, name) for name in RISKS)
+    def names_of_code(self) -> tuple[str, ...]:
+        """Return the texts of parts and risk measures that no registered name stands for.
+
+        Those that are `module:Class` can be used again only if the user trusts the module.
+        """
+        named = [(kind, getattr(self, kind)) for kind in PARTS]
+        named += [("risk", getattr(self, name)) for name in RISKS]
+        return tuple(text for kind, text in named if registry.label(kind, text) == text)
 
     def played_risk(self) -> str:
         """Return the risk measure of evaluation and of the trained agent."""
@@ -184,155 +181,92 @@ class Settings:
 
     def to_dict(self) -> dict[str, Any]:
         """Return plain values, ready for JSON or TOML."""
-        values = dataclasses.asdict(self)
-        values["mlp_sizes"] = list(self.mlp_sizes)
-        return values
+        values = {name: getattr(self, name) for name in DEFAULTS} | dict(self.dotted)
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
 
-    def with_changes(self, changes: Mapping[str, Any]) -> "Settings":
+    def with_changes(self, changes: Changes) -> "Settings":
         """Return a copy with some settings changed; raise an error for unknown names and wrong types."""
-        return dataclasses.replace(self, **{k: coerce(k, v) for k, v in changes.items()})
+        coerced = {name: coerce(name, value) for name, value in changes.items()}
+        dotted = {name: coerced.pop(name) for name in changes if "." in name}
+        return dataclasses.replace(self, **coerced, dotted={**self.dotted, **dotted})
 
 
 RISKS = ("risk", "behaviour_risk", "target_risk", "evaluation_risk")  # settings that name a measure
-ABOUT: dict[str, About] = {f.name: f.metadata["about"] for f in dataclasses.fields(Settings)}
-DEFAULTS: dict[str, Any] = {f.name: f.default for f in dataclasses.fields(Settings)}
+# Settings that name a part, by its name or as module:Class.
+PARTS = ("torso", "head", "target", "optimizer", "learner", "sampler", "exploration")
+ABOUT: dict[str, About] = {
+    one.name: one.metadata["about"] for one in dataclasses.fields(Settings) if one.name != "dotted"
+}
+DEFAULTS: dict[str, Any] = {
+    one.name: one.default for one in dataclasses.fields(Settings) if one.name != "dotted"
+}
 
 
 def coerce(name: str, value: Any) -> Any:
-    """Convert a value from Python, JSON, TOML or a flag to the type of the setting."""
-    if name not in DEFAULTS:
-        raise QuantailError(f"unknown setting {name!r}.{did_you_mean(name, DEFAULTS)}")
-    kind = type(DEFAULTS[name])
-    try:
-        if kind is tuple:
-            return tuple(_whole(v) for v in _items(value))
-        if kind is bool:
-            return _truth(value)
-        if kind is int:
-            return _whole(value)
-        if kind is float:
-            if isinstance(value, bool):
-                raise ValueError
-            return float(value)
-    except (TypeError, ValueError, OverflowError):
-        raise QuantailError(f"{name} takes {_takes(name)}, not {value!r}.") from None
-    return str(value)
+    """Convert a value from Python, JSON, TOML or a flag to the type of the setting.
 
-
-def _items(value: Any) -> Iterable[Any]:
-    if isinstance(value, str):
-        return value.replace(",", " ").split()
-    return [value] if isinstance(value, int) else list(value)
-
-
-def _whole(value: Any) -> int:
-    if isinstance(value, str):
-        plain = value.replace("_", "")
-        value = int(plain) if plain.lstrip("+-").isdigit() else float(plain)
-    if isinstance(value, bool) or value != int(value):
-        raise ValueError
-    return int(value)
-
-
-def _truth(value: Any) -> bool:
-    if isinstance(value, bool):
+    The value of a dotted setting stays as it is until the part that owns it is known.
+    """
+    _require_setting(name)
+    if is_dotted(name):
         return value
-    words = {"true": True, "yes": True, "1": True, "false": False, "no": False, "0": False}
-    if str(value).lower() not in words:
-        raise ValueError
-    return words[str(value).lower()]
+    if name in PARTS:
+        return registry.text_of(name, value)
+    return coerced(name, value, DEFAULTS[name], ABOUT[name])
 
 
-def _takes(name: str) -> str:
-    about, kind = ABOUT[name], type(DEFAULTS[name])
-    if about.choices:
-        return " or ".join([", ".join(about.choices[:-1]), about.choices[-1]])
-    words = {
-        int: "a whole number",
-        float: "a number",
-        bool: "true or false",
-        tuple: "whole numbers such as 128,128",
-        str: "a text",
-    }[kind]
-    if about.least > -math.inf and about.most < math.inf:
-        return f"{words} from {about.least:g} to {about.most:g}"
-    if about.most < math.inf:
-        return f"{words} of at most {about.most:g}"
-    return f"{words} of at least {about.least:g}" if about.least > -math.inf else words
+def is_dotted(name: str) -> bool:
+    """Return whether a name can be that of a setting that a part from outside has of its own."""
+    kind, _, own = name.partition(".")
+    return kind in PARTS and own.isidentifier()
 
 
-def _check(name: str, about: About, value: Any) -> None:
-    valid = True
-    if about.choices:
-        valid = value in about.choices
-    elif isinstance(value, tuple):
-        valid = len(value) > 0 and all(v >= about.least for v in value)
-    elif isinstance(value, int | float):
-        valid = about.least <= value <= about.most and math.isfinite(value)
-    if not valid:
-        guess = did_you_mean(value, about.choices) if isinstance(value, str) else ""
-        raise QuantailError(f"{name} takes {_takes(name)}, not {value!r}.{guess}")
+def flattened(changes: Changes) -> dict[str, Any]:
+    """Return changes with the tables of parts as dotted names.
+
+    `{"head": {"name": "my_package:MyHead", "width": 8}}` becomes `{"head": "my_package:MyHead",
+    "head.width": 8}`.
+    """
+    flat: dict[str, Any] = {}
+    for name, value in changes.items():
+        if name not in PARTS or not isinstance(value, Mapping):
+            flat[name] = value
+            continue
+        flat |= {name if key == "name" else f"{name}.{key}": one for key, one in value.items()}
+    return flat
+
+
+def require_settings(changes: Changes) -> None:
+    """Raise an error if one of the names is not a setting."""
+    for name in flattened(changes):
+        _require_setting(name)
+
+
+def _require_setting(name: str) -> None:
+    if name not in DEFAULTS and not is_dotted(name):
+        raise QuantailError(f"unknown setting {name!r}.{did_you_mean(name, DEFAULTS)}")
+
+
+def choices(name: str) -> tuple[str, ...]:
+    """Return the values that a setting takes, where they can be listed."""
+    if name not in PARTS:
+        return ABOUT[name].choices
+    return (*registry.parts(name), "module:Class")
 
 
 def only_with(name: str) -> str:
     """Describe when a setting is active, such as "only with head implicit"; "" if it always is."""
-    part, *values = ABOUT[name].only or ("",)
-    if not part:
+    kind, values = ABOUT[name].of, list(ABOUT[name].only)
+    if kind:
+        values = [one for one in registry.parts(kind) if name in registry.flat_fields(kind, one)]
+    elif values:
+        kind = values.pop(0)
+    else:
         return ""
-    return f"only with {part}" if values == ["True"] else f"only with {part} {' or '.join(values)}"
+    return f"only with {kind}" if values == ["True"] else f"only with {kind} {' or '.join(values)}"
 
 
 def unit_and_source(name: str, sources: Mapping[str, str]) -> str:
     """Return the unit of a setting and the source of its value."""
     about = ABOUT[name]
     return "; ".join(part for part in (about.unit, sources.get(name, about.source)) if part)
-
-
-def to_toml(settings: Settings, title: str, sources: Mapping[str, str]) -> str:
-    """Return the active settings as a commented TOML file, which `--preset FILE` reads back."""
-    lines, group = [f"# {title}"], ""
-    for name, about in ABOUT.items():
-        if not settings.is_active(name):
-            continue
-        if about.group != group:
-            group = about.group
-            lines += ["", f"# {group}"]
-        note = unit_and_source(name, sources)
-        lines.append(f"{name} = {_toml_value(getattr(settings, name))}  # {about.help} ({note})")
-    return "\n".join(lines) + "\n"
-
-
-def _toml_value(value: Any) -> str:
-    if isinstance(value, bool):
-        return str(value).lower()
-    if isinstance(value, tuple):
-        return "[" + ", ".join(str(v) for v in value) + "]"
-    if isinstance(value, str):
-        escaped = value.replace("\\", "\\\\").replace('"', '\\"')
-        return f'"{escaped}"'
-    return repr(value)
-
-
-def read_toml(path: Path) -> dict[str, Any]:
-    """Read the settings from a TOML file."""
-    try:
-        values = tomllib.loads(path.read_text(encoding="utf-8"))
-    except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
-        raise QuantailError(f"preset {path} cannot be read: {error}") from error
-    for name, value in values.items():
-        if isinstance(value, dict):
-            raise QuantailError(
-                f"preset {path}: put settings at the top level, not in a table [{name}]."
-            )
-    return {name: coerce(name, value) for name, value in values.items()}
-
-
-def shown(value: Any) -> str:
-    """Format the value of a setting for display."""
-    if isinstance(value, bool):
-        return "yes" if value else "no"
-    if isinstance(value, tuple):
-        return ",".join(map(str, value))
-    if isinstance(value, int):
-        return f"{value:,}"
-    return f"{value:.6g}" if isinstance(value, float) else str(value)

@@ -10,6 +10,7 @@ import pytest
 import torch
 
 import quantail
+from tests.helpers.plugins import install, searching
 from tests.helpers.runs import QUICK, quick
 
 
@@ -37,3 +38,9 @@ def breakout(tmp_path_factory):
     path = tmp_path_factory.mktemp("ale") / "breakout"
     quantail.train("ALE/Breakout-v5", out=path, steps=200, **QUICK["ALE/Breakout-v5"])
     return path
+
+
+@pytest.fixture(scope="session")
+def plugin(tmp_path_factory):
+    """Install the example plug-in, and return the environment of a process that has it."""
+    return searching(install(tmp_path_factory.mktemp("plugin")))

@@ -101,6 +101,13 @@ def test_a_point_mass_has_the_same_value_under_every_distortion():
     assert z.quantile(torch.tensor([0.0, 0.5, 1.0]))[0, 0].tolist() == [2.5] * 3
 
 
+def test_plain_numbers_are_taken_in_double_precision():
+    tenths = ReturnDistribution.of([k / 10 for k in range(1, 11)])
+    # In single precision 0.1 and 0.7 would lie above and below the atoms and steps of the same name.
+    assert tenths.quantile([0.1, 0.7]).tolist() == [0.1, 0.7]
+    assert tenths.cdf([0.1, 0.7]).tolist() == pytest.approx([0.1, 0.7])
+
+
 @pytest.mark.parametrize("risk", [Neutral(), *MEASURES, OWN], ids=str)
 @pytest.mark.parametrize("kind", ["shared", "own"])
 def test_in_single_precision_a_peaked_distribution_has_a_value_under_every_measure(kind, risk):

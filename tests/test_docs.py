@@ -1,12 +1,17 @@
 """The settings in the docs agree with the code."""
 
+import json
 import re
+import subprocess
+import sys
 from pathlib import Path
 
 import pytest
 
+from quantail.fields import shown
+from quantail.networks.torsos import TORSOS
 from quantail.recipes import AGENTS, compose, sources
-from quantail.settings import ABOUT, shown
+from quantail.settings import ABOUT
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
@@ -35,3 +40,25 @@ def test_every_link_between_docs_has_an_existing_target():
         for link in re.findall(r"\]\(([^)#]+)", page.read_text(encoding="utf-8")):
             if not link.startswith("http"):
                 assert (page.parent / link).exists(), f"{page.name}: {link}"
+
+
+def test_the_page_of_environments_lists_every_torso():
+    page = (DOCS / "environments.md").read_text(encoding="utf-8")
+    for name in ("auto", *TORSOS):
+        assert f"| `{name}`" in page, name
+
+
+def test_the_example_of_a_part_of_ones_own_runs_as_it_stands(tmp_path):
+    page = (DOCS / "extending.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    assert len(blocks) == 2
+    script = tmp_path / "example.py"
+    script.write_text("\n".join(blocks), encoding="utf-8")
+    done = subprocess.run(
+        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert (
+        json.loads((tmp_path / "runs/gaussian/run.json").read_text())["settings"]["head"] == "gaussian"
+    )
+    assert len(done.stdout.strip(" []\n").split()) == 2  # a number for every action

@@ -6,8 +6,14 @@ from pathlib import Path
 import pytest
 
 import quantail
+from quantail.agents.exploration import EXPLORATIONS
+from quantail.learning.optimizers import OPTIMIZERS
+from quantail.learning.targets import TARGETS
 from quantail.networks.heads import HEADS
+from quantail.networks.torsos import TORSOS
+from quantail.replay import SAMPLERS
 from quantail.risk import MEASURES
+from quantail.settings import PARTS as NAMING
 
 PACKAGE = Path(quantail.__file__).parent
 EVERYTHING = (
@@ -24,20 +30,27 @@ EVERYTHING = (
 )
 # Packages and modules of quantail, and those that they must not import.
 MUST_NOT_IMPORT = {
+    "trust.py": (*EVERYTHING, "registry"),
+    "plugins.py": (*EVERYTHING, "registry"),
     "registry.py": EVERYTHING,
-    "startup.py": (*EVERYTHING, "errors", "registry"),
+    "fields.py": (*EVERYTHING, "registry"),
+    "settings.py": tuple(one for one in EVERYTHING if one != "settings"),
+    "parts.py": tuple(one for one in EVERYTHING if one != "settings"),
+    "startup.py": (*EVERYTHING, "errors", "registry", "trust"),
+    "batch.py": (*EVERYTHING, "errors", "registry", "distributions", "spaces"),
     "distributions.py": EVERYTHING,
     "taus.py": EVERYTHING,
     "risk": ("envs", "files", "cli", "training", "networks", "learning", "replay", "agents", "settings"),
     "networks": ("envs", "files", "cli", "training", "replay", "agents", "learning"),
     "learning": ("envs", "files", "cli", "training", "replay", "agents"),
-    "replay": ("envs", "cli", "training", "networks", "agents"),
+    "replay": ("envs", "cli", "training", "networks", "learning", "agents"),
     "envs": ("cli", "training", "networks", "learning", "replay", "agents"),
     "agents": ("cli", "training", "replay", "files"),
     "evaluation": ("cli", "training", "replay"),
     "training": ("cli", "experiments"),
     "experiments": ("cli", "viewing"),
     "viewing": ("cli",),
+    "testing": ("envs", "files", "cli", "training", "replay", "agents", "settings", "recipes"),
 }
 
 
@@ -68,7 +81,7 @@ def test_nothing_is_ever_unpickled():
 
 def test_only_the_registry_imports_a_module_by_a_name_from_outside():
     # All but the registry import only Quantail's own modules by name.
-    known = {"registry.py", "__init__.py", "cli/main.py", "cli/doctor.py"}
+    known = {"trust.py", "registry.py", "__init__.py", "cli/main.py", "cli/doctor.py"}
     for path in PACKAGE.rglob("*.py"):
         if str(path.relative_to(PACKAGE)) not in known:
             text = path.read_text(encoding="utf-8")
@@ -79,23 +92,35 @@ def test_only_the_registry_imports_a_module_by_a_name_from_outside():
 # Classes of parts, and where they may be told apart: in their own packages.
 PARTS = {
     "networks/heads": {one.__name__ for one in HEADS.values()} | {"ReturnHead"},
-    "networks/torsos.py": {"NatureCNN", "MinAtarCNN", "MLP", "Torso"},
+    "networks/torsos": {one.__name__ for one in TORSOS.values()} | {"Torso"},
     "risk": {one.__name__ for one in MEASURES.values()} | {"Distortion", "Custom"},
-    "learning/targets.py": {"BellmanTarget", "MunchausenTarget"},
+    "learning/targets.py": {one.__name__ for one in TARGETS.values()} | {"Target"},
+    "learning/optimizers.py": {one.__name__ for one in OPTIMIZERS.values()},
+    "agents/exploration.py": {one.__name__ for one in EXPLORATIONS.values()} | {"Exploration"},
+    "replay": {one.__name__ for one in SAMPLERS.values()} | {"Sampler"},
 }
-NAMED = {"head", "torso"}  # settings that name a part
+BASES = {"ReturnHead", "Torso"}  # `testing` may ask whether a class is such a part at all
+NAMED = set(NAMING)  # settings that name a part
+TEXTS = (ast.Constant, ast.Tuple, ast.List, ast.Set)
 
 
 def kind_checks(tree):
-    """The names in the second argument of isinstance, and settings that are compared with a text."""
+    """Classes that isinstance or a comparison asks for, and attributes that are compared with a text."""
     for node in ast.walk(tree):
         if isinstance(node, ast.Call) and getattr(node.func, "id", "") in ("isinstance", "issubclass"):
-            yield from (one.id for one in ast.walk(node.args[1]) if isinstance(one, ast.Name))
+            yield from classes(ast.walk(node.args[1]))
         if isinstance(node, ast.Compare):
             sides = [node.left, *node.comparators]
-            texts = [one for one in sides if isinstance(one, ast.Constant | ast.Tuple)]
-            if texts:
+            yield from classes(sides)
+            if any(isinstance(one, TEXTS) for one in sides):
                 yield from (one.attr for one in sides if isinstance(one, ast.Attribute))
+        if isinstance(node, ast.Match) and isinstance(node.subject, ast.Attribute):
+            yield node.subject.attr
+
+
+def classes(nodes):
+    names = (getattr(node, "id", "") or getattr(node, "attr", "") for node in nodes)
+    yield from (name for name in names if name[:1].isupper())
 
 
 def test_no_code_outside_a_part_asks_which_part_it_is():
@@ -104,6 +129,8 @@ def test_no_code_outside_a_part_asks_which_part_it_is():
         foreign = {
             name for home, names in PARTS.items() if not inside.startswith(home) for name in names
         }
+        if inside.startswith("testing/"):
+            foreign -= BASES
         checked = set(kind_checks(ast.parse(path.read_text(encoding="utf-8"))))
         assert not checked & (foreign | NAMED), f"{inside} checks {checked & (foreign | NAMED)}"
 
@@ -114,5 +141,12 @@ def test_a_check_of_a_kind_is_noticed():
         ("isinstance(x, int | ImplicitQuantiles)", "ImplicitQuantiles"),
         ('s.head == "expected"', "head"),
         ('s.head not in ("quantiles", "fractions")', "head"),
+        ('s.sampler == "prioritized"', "sampler"),
+        ('"uniform" != job.settings.sampler', "sampler"),
+        ('s.sampler in {"prioritized"}', "sampler"),
+        ('match s.sampler:\n    case "prioritized": pass', "sampler"),
+        ("isinstance(x, replay.PrioritizedSampler)", "PrioritizedSampler"),
+        ("type(sampler) is UniformSampler", "UniformSampler"),
+        ("sampler_class(s) == replay.PrioritizedSampler", "PrioritizedSampler"),
     ):
         assert name in set(kind_checks(ast.parse(code))), code

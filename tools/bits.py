@@ -41,7 +41,11 @@ RENAMED_FLAGS: dict[str, str] = {
     "tau": "tau-sampling",
     "envs": "num-envs",
 }
-RENAMED_TENSORS: dict[str, str] = {}  # prefixes of tensor names
+RENAMED_TENSORS: dict[str, str] = {  # prefixes of tensor names
+    f"{owner}torso.{layer}.": f"{owner}torso.layers.{layer}."
+    for owner in ("", "target.", "optimizer.")
+    for layer in range(1, 8)
+}
 RENAMED_COLUMNS: dict[str, str] = {}
 
 COMMON = {
@@ -93,6 +97,7 @@ RUNS = [
             "rainbow-iqn": ("--num-envs", "2"),
             "m-iqn": ("--risk", "pow:-2"),
             "fqf": ("--risk", "norm:3"),
+            "hl-gauss": ("--replay", "prioritized"),
         }.items()
     ),
     *(Run("MinAtar/Breakout-v1", agent) for agent in ("iqn", "rainbow", "m-iqn", "fqf")),

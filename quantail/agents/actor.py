@@ -1,4 +1,4 @@
-"""The actor: plays several copies of an environment at once, ε-greedy or noisy, on Q_β."""
+"""The actor: plays several copies of an environment at once, exploring, on Q_β."""
 
 from collections.abc import Sequence
 from dataclasses import dataclass, field
@@ -7,10 +7,13 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
+from torch import Tensor
 
+from quantail.agents.exploration import build_exploration
 from quantail.envs.adapt import Adapter, newest_frame
 from quantail.networks import ReturnNetwork
 from quantail.risk import RiskMeasure
+from quantail.settings import Settings
 from quantail.taus import RandomTaus
 
 Array = NDArray[Any]
@@ -18,7 +21,7 @@ Array = NDArray[Any]
 
 @dataclass
 class Episode:
-    """An episode under way. Its seed and actions are enough to play it again."""
+    """An episode in progress. Its seed and actions are enough to replay it."""
 
     seed: int
     actions: list[int] = field(default_factory=list)
@@ -27,7 +30,7 @@ class Episode:
 
 @dataclass(frozen=True)
 class Transition:
-    """What one environment made of one action."""
+    """One step of one environment."""
 
     env: int
     frame: Array  # seen before the action
@@ -54,14 +57,15 @@ class Actor:
         exploration: np.random.Generator,
         taus: np.random.Generator,
         noise: np.random.Generator,
-        scheme: str = "independent",
+        settings: Settings,
     ) -> None:
         self.envs = list(envs)
         self.network = network
         self.risk = risk
         self.device = device
-        self.seeds, self.exploration, self.noise = seeds, exploration, noise
-        self.taus = RandomTaus(taus, scheme)
+        self.seeds, self.exploration_draws, self.noise = seeds, exploration, noise
+        self.exploration = build_exploration(settings)
+        self.taus = RandomTaus(taus, settings.tau_sampling)
         self.spec = self.envs[0].spec_of_observation
         self.actions = self.envs[0].actions
         kind = torch.from_numpy(np.zeros(0, self.spec.dtype)).dtype
@@ -74,17 +78,16 @@ class Actor:
 
     @torch.inference_mode()
     def choose(self, epsilon: float) -> NDArray[np.int64]:
-        """Return an action per environment: random with probability ε, else greedy with fresh τ."""
-        count = len(self.envs)
-        explore = self.exploration.random(count) < epsilon
-        actions: NDArray[np.int64] = self.exploration.integers(self.actions.count, size=count)
-        if not explore.all():
-            self.network.draw_noise(self.noise)
-            features = self.network.features(self.observations.to(self.device))
-            values = self.network.head.value(features, self.risk, self.taus)  # [envs, actions]
-            best = values.argmax(dim=1).cpu().numpy()
-            actions = np.where(explore, actions, best)
-        return actions
+        """Return an action per environment, exploring with probability ε."""
+        return self.exploration.choose(
+            self._values, len(self.envs), self.actions.count, epsilon, self.exploration_draws
+        )
+
+    def _values(self) -> Tensor:
+        """Return Q_β on fresh τ and noise, [environments, actions]."""
+        self.network.draw_noise(self.noise)
+        features = self.network.features(self.observations.to(self.device))
+        return self.network.head.value(features, self.risk, self.taus)
 
     def play(self, actions: NDArray[np.int64]) -> list[Transition]:
         """Take one action in each environment."""
@@ -124,7 +127,7 @@ class Actor:
         return episode
 
     def replay_episode(self, index: int, episode: Episode, expected: Array) -> bool:
-        """Bring an environment back to where an episode stood; whether it came to the same place.
+        """Replay an episode in an environment; return whether it reached the expected observation.
 
         Rewards are compared too: those of a wrapper such as NormalizeReward depend on earlier episodes.
         """

@@ -1,4 +1,4 @@
-"""The trained agent that a user holds: it acts, and it tells what it expects."""
+"""A trained agent: it acts, and it predicts the return distribution of every action."""
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
@@ -17,18 +17,25 @@ from quantail.networks import ReturnNetwork
 from quantail.risk import RiskMeasure, TauMap, parse_risk
 from quantail.settings import Settings
 from quantail.spaces import ActionSpec, ObservationSpec
+from quantail.validation import wrong
 
 Array = NDArray[Any]
 Risk = str | RiskMeasure | TauMap
 
 
-class Agent:
-    """A network with what is needed to use it.
+def require_agent(value: object) -> None:
+    """Raise an error if the value is not an agent."""
+    if not isinstance(value, Agent):
+        raise wrong("agent", "an Agent, as quantail.load and quantail.train return it", value)
 
-    Answers are a function of the observation alone: there is no noise, and levels that training draws
-    are the midpoints (k + ½)/K, through the distortion. An observation is what the environment gives,
-    or [stack, *observation] where the agent was trained on a stack (`quantail.make` gives those); a
-    batch has one axis more.
+
+class Agent:
+    """A network with everything that is needed to use it.
+
+    Actions and predictions depend on the observation alone: noisy layers use their mean weights, and
+    quantile fractions are the midpoints (k + ½)/K instead of samples. An observation is what the
+    environment returns, or [stack, *observation] if the agent was trained on stacked observations, as
+    `quantail.make` returns them. A batch has one more axis in front.
     """
 
     def __init__(
@@ -52,7 +59,7 @@ class Agent:
     def act(
         self, observation: Any, risk: Risk | Sequence[Risk] | None = None
     ) -> int | NDArray[np.int64]:
-        """The greedy action under a risk measure: a number, or one for each entry of a batch.
+        """Return the greedy action under a risk measure: a number, or one for each entry of a batch.
 
         `risk` defaults to the agent's own; a list of them gives each entry of a batch its own.
         """
@@ -71,17 +78,17 @@ class Agent:
         cross. Heads with fractions of their own answer at those.
         """
         batch, single = self._encode(observation)
-        asked = torch.from_numpy(np.atleast_1d(fractions(taus)).astype(np.float32))
+        wanted = torch.from_numpy(np.atleast_1d(fractions(taus)).astype(np.float32))
         with self._network() as (network, device):
             features = network.features(batch.to(device))
-            found = network.head.unsorted_quantiles(features, asked.expand(len(batch), -1).to(device))
+            found = network.head.unsorted_quantiles(features, wanted.expand(len(batch), -1).to(device))
             if found is None:
                 return None
             answer: Array = found.cpu().numpy()
         return answer[0] if single else answer
 
     def values(self, observation: Any, risk: Risk | None = None) -> Array:
-        """Q_β(x, a): [actions], or [batch, actions] for a batch."""
+        """Return Q_β(x, a): [actions], or [batch, actions] for a batch."""
         batch, single = self._encode(observation)
         values = self._values(batch, self._measures(risk, len(batch)))
         answer: Array = values[0] if single else values
@@ -90,7 +97,7 @@ class Agent:
     def returns(self, observation: Any) -> Returns:
         """Return the return distribution of every action, at an observation or at each of a batch.
 
-        The torso is evaluated once, here, whatever the answer is asked for.
+        The torso is evaluated once, however many methods of the result are called.
         """
         batch, single = self._encode(observation)
         with self._network() as (network, device):
@@ -104,7 +111,7 @@ class Agent:
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[Any, None]:
-        """(action, None), as Stable-Baselines3 has it; not deterministic is ε-greedy as evaluated."""
+        """Return (action, None), as Stable-Baselines3 does; ε-greedy unless `deterministic`."""
         action = self.act(observation)
         if not deterministic:
             random = np.random.random(np.shape(action)) < self.settings.evaluation_epsilon
@@ -113,7 +120,7 @@ class Agent:
         return (action if np.ndim(action) else np.int64(action)), None
 
     def greedy(self, batch: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> NDArray[np.int64]:
-        """Greedy actions counted from 0, for encoded observations."""
+        """Return greedy actions, counted from 0, for encoded observations."""
         best: NDArray[np.int64] = self._values(batch, risk).argmax(axis=1)
         return best
 
@@ -124,7 +131,7 @@ class Agent:
 
     @contextmanager
     def _network(self) -> Iterator[tuple[ReturnNetwork, torch.device]]:
-        """The network without noise and without gradients, and where it lives."""
+        """Provide the network without noise and without gradients, and its device."""
         self.network.drop_noise()
         with torch.inference_mode():
             yield self.network, next(self.network.parameters()).device
@@ -132,7 +139,7 @@ class Agent:
     def _measures(
         self, risk: Risk | Sequence[Risk] | None, batch: int
     ) -> RiskMeasure | Sequence[RiskMeasure]:
-        """The measure of all entries of a batch, or one for each."""
+        """Return the measure of all entries of a batch, or one for each."""
         if risk is None or isinstance(risk, str | RiskMeasure) or callable(risk):
             return self.risk if risk is None else parse_risk(risk)
         if not isinstance(risk, Sequence):
@@ -142,7 +149,7 @@ class Agent:
         return [parse_risk(one) for one in risk]
 
     def _encode(self, observation: Any) -> tuple[Tensor, bool]:
-        """The observation as a batch, and whether it was a single one."""
+        """Return the observation as a batch, and whether it was a single one."""
         spec = self.observation
         shape = spec.input_shape
         array = encode(spec, observation)

@@ -1,4 +1,4 @@
-"""The return distribution as a user asks for it: quantiles, probabilities, samples, values."""
+"""The predicted return distribution of a trained agent: quantiles, probabilities, samples, values."""
 
 from collections.abc import Sequence
 from typing import Any
@@ -13,6 +13,7 @@ from quantail.errors import QuantailError
 from quantail.networks import ReturnHead
 from quantail.risk import RiskMeasure, TauMap, parse_risk
 from quantail.taus import midpoint_taus, midpoints
+from quantail.validation import whole_number
 
 Array = NDArray[Any]
 ATOMS = 512  # equally likely returns that stand for a distribution
@@ -21,9 +22,9 @@ ATOMS = 512  # equally likely returns that stand for a distribution
 class Returns:
     """The distribution of the discounted return of every action.
 
-    Answers end with an axis of actions, and begin with one of observations where a batch was asked for.
-    `quantile` asks the network at any τ. `cdf`, `std` and `sample` take the distribution as 512 equally
-    likely returns, the quantiles at as many midpoints. `value` and `mean` are what the agent acts on.
+    Arrays end with an axis of actions, and begin with one of observations if there is a batch of them.
+    `quantile` evaluates the network at any τ. `cdf`, `std` and `sample` use 512 equally likely returns,
+    the quantiles at as many midpoints. `value` and `mean` are what the agent acts on.
     """
 
     def __init__(self, head: ReturnHead, features: Tensor, risk: RiskMeasure, single: bool) -> None:
@@ -32,26 +33,25 @@ class Returns:
 
     def quantile(self, taus: Any) -> Array:
         """Return Z_τ of every action: [τ, actions]; for one τ, [actions]."""
-        asked = fractions(taus)
-        found = self._answer(self._quantiles(np.atleast_1d(asked)))
-        return found if asked.ndim else found[..., 0, :]
+        wanted = fractions(taus)
+        found = self._unbatched(self._quantiles(np.atleast_1d(wanted)))
+        return found if wanted.ndim else found[..., 0, :]
 
     def cdf(self, returns: Any) -> Array:
-        """Return the probability of at most so much: [returns, actions]; for one number, [actions]."""
-        asked = numbers(returns, "returns takes one or more finite numbers")
-        wanted = torch.from_numpy(np.atleast_1d(asked).astype(np.float64))
-        found = self._answer(self._distribution().cdf(wanted).transpose(1, 2).numpy())
-        return found if asked.ndim else found[..., 0, :]
+        """Return P(Z ≤ z) of every action: [returns, actions]; for one number, [actions]."""
+        points = numbers(returns, "returns takes one or more finite numbers")
+        found = self._distribution().cdf(np.atleast_1d(points)).transpose(1, 2).numpy()
+        found = self._unbatched(found)
+        return found if points.ndim else found[..., 0, :]
 
     def sample(self, count: int, seed: int | None = None) -> Array:
         """Sample returns: [count, actions]. Actions are sampled independently."""
-        _check_whole("count", count, 1)
-        if seed is not None:
-            _check_whole("seed", seed, 0)
+        count = whole_number("count", count, 1)
+        seed = None if seed is None else whole_number("seed", seed, 0)
         atoms = self._distribution().atoms.numpy().transpose(0, 2, 1)  # [batch, atoms, actions]
         batch, size, actions = atoms.shape
         drawn = np.random.default_rng(seed).integers(size, size=(batch, count, actions))
-        return self._answer(np.take_along_axis(atoms, drawn, axis=1))
+        return self._unbatched(np.take_along_axis(atoms, drawn, axis=1))
 
     def mean(self) -> Array:
         """Return the mean of each action's return, as the agent acts on it: [actions]."""
@@ -59,18 +59,18 @@ class Returns:
 
     def std(self) -> Array:
         """Return the standard deviation of each action's return: [actions]."""
-        return self._answer(self._distribution().std().numpy())
+        return self._unbatched(self._distribution().std().numpy())
 
     def value(self, risk: str | RiskMeasure | TauMap | None = None) -> Array:
         """Return Q_β of each action under a risk measure, by default the agent's own: [actions]."""
         measure = self._risk if risk is None else parse_risk(risk)
-        return self._answer(head_values(self._head, self._features, measure))
+        return self._unbatched(head_values(self._head, self._features, measure))
 
     @torch.inference_mode()
     def _quantiles(self, taus: Array) -> Array:
         """Return [batch, taus, actions]."""
-        asked = torch.from_numpy(taus.astype(np.float32)).to(self._features.device)
-        returns = self._head.quantiles(self._features, asked.expand(len(self._features), -1))
+        wanted = torch.from_numpy(taus.astype(np.float32)).to(self._features.device)
+        returns = self._head.quantiles(self._features, wanted.expand(len(self._features), -1))
         found: Array = returns.cpu().numpy()
         return found
 
@@ -81,9 +81,10 @@ class Returns:
             self._found = ReturnDistribution(torch.from_numpy(atoms).transpose(1, 2).contiguous())
         return self._found
 
-    def _answer(self, batch: Array) -> Array:
-        answer: Array = batch[0] if self._single else batch
-        return answer
+    def _unbatched(self, batch: Array) -> Array:
+        """Return the array of a single observation without its batch axis."""
+        found: Array = batch[0] if self._single else batch
+        return found
 
 
 @torch.inference_mode()
@@ -111,17 +112,12 @@ def fractions(taus: Any) -> Array:
     return found
 
 
-def numbers(asked: Any, sentence: str) -> Array:
+def numbers(value: Any, sentence: str) -> Array:
     """Return one finite number, or a row of them."""
     try:
-        found = np.asarray(asked, np.float64)
+        found = np.asarray(value, np.float64)
     except (TypeError, ValueError) as error:
-        raise QuantailError(f"{sentence}, not {asked!r}.") from error
+        raise QuantailError(f"{sentence}, not {value!r}.") from error
     if found.ndim > 1 or not found.size or not np.isfinite(found).all():
-        raise QuantailError(f"{sentence}, not {asked!r}.")
+        raise QuantailError(f"{sentence}, not {value!r}.")
     return found
-
-
-def _check_whole(name: str, value: Any, least: int) -> None:
-    if not isinstance(value, int | np.integer) or isinstance(value, bool) or value < least:
-        raise QuantailError(f"{name} takes a whole number of at least {least}, not {value!r}.")

@@ -15,6 +15,7 @@ from quantail.bench.scenes import play
 from quantail.envs import make, specs_of
 from quantail.networks import ReturnNetwork, build_network
 from quantail.recipes import compose
+from quantail.registry import NoConfig
 from quantail.replay import Replay, UniformSampler
 from quantail.risk import Neutral
 from quantail.taus import midpoint_taus
@@ -40,8 +41,10 @@ def rows(seconds: float) -> Iterator[Row]:
             exploration=exploration,
             taus=taus,
             noise=noise,
+            settings=settings,
         )
-        replay = Replay(store, UniformSampler(store, np.random.default_rng(4)), count, 1, 0.99)
+        sampler = UniformSampler(store, np.random.default_rng(4), NoConfig())
+        replay = Replay(store, sampler, count, 1, 0.99)
         actor.observations.copy_(replay.sample().observations)
         twin = copy.deepcopy(actor.network)
         twin.head.use_dense_products()

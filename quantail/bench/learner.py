@@ -6,15 +6,16 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import nn
+import torch.nn.functional as F
 
+from quantail.batch import Batch
 from quantail.bench import dense
 from quantail.bench.measure import Row, race
 from quantail.bench.scenes import play
-from quantail.learning.batch import Batch
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.recipes import compose
+from quantail.registry import NoConfig
 from quantail.replay import Replay, UniformSampler
 from quantail.risk import Neutral
 from quantail.settings import Settings
@@ -45,7 +46,7 @@ def build(settings: Settings, env: str, preset: str) -> tuple[Learner, Replay]:
     taus, noise, sampling = (np.random.default_rng(seed) for seed in range(3))
     learner = Learner(network, settings, Neutral(), taus, noise, torch.device("cpu"))
     store = scenes.store(STEPS)
-    sampler = UniformSampler(store, sampling)
+    sampler = UniformSampler(store, sampling, NoConfig())
     replay = Replay(store, sampler, settings.batch_size, settings.n_step, settings.discount)
     return learner, replay
 
@@ -74,7 +75,7 @@ def _row(
     if without_zeros:
         words.append("without zeros")
         for network in (learner.online, learner.target):
-            network.torso[-2] = nn.Softplus()  # in place of the last ReLU
+            network.torso.register_forward_hook(lambda torso, inputs, features: F.softplus(features))
     batch = replay.sample()
     bound = bound_of(learner, batch)
     with torch.no_grad():

@@ -13,7 +13,7 @@ import torch
 
 from quantail.bench.measure import Row, race
 from quantail.bench.scenes import Scenes, play
-from quantail.replay import PrioritizedSampler, Replay, ReplayStore, UniformSampler
+from quantail.replay import SAMPLERS, Replay, ReplayStore
 
 GAMES = ("Breakout", "Pong", "Seaquest", "MsPacman")
 STEPS = 20_000  # of real play per game; a larger replay repeats them
@@ -34,8 +34,8 @@ def rows(seconds: float) -> Iterator[Row]:
             if size < SIZES[-1] and game != GAMES[0]:
                 continue
             used = resident_bytes() - before if size == SIZES[-1] else 0
-            yield _sample(game, store, False, seconds, used)
-            yield _sample(game, store, True, seconds, used)
+            for kind in SAMPLERS:
+                yield _sample(game, store, kind, seconds, used)
         del store
 
 
@@ -71,11 +71,8 @@ def _insert(game: str, scenes: Scenes, store: ReplayStore, seconds: float) -> Ro
     return race("replay", f"{game} insert", add, copy, min(seconds, 2.0), scale=count)
 
 
-def _sample(game: str, store: ReplayStore, prioritized: bool, seconds: float, used: int) -> Row:
-    generator = np.random.default_rng(0)
-    sampler = (
-        PrioritizedSampler(store, 0.5, generator) if prioritized else UniformSampler(store, generator)
-    )
+def _sample(game: str, store: ReplayStore, kind: str, seconds: float, used: int) -> Row:
+    sampler = SAMPLERS[kind](store, np.random.default_rng(0), SAMPLERS[kind].Config())
     replay = Replay(store, sampler, BATCH, N_STEP, DISCOUNT)
     priorities = torch.rand(BATCH)
     rng = np.random.default_rng(1)
@@ -83,14 +80,12 @@ def _sample(game: str, store: ReplayStore, prioritized: bool, seconds: float, us
     somewhere = rng.integers(256, size=(2048, *store.spec.shape), dtype=np.uint8)
 
     def sample() -> None:
-        replay.sample(0.4)
-        replay.update_priorities(priorities)
+        replay.update_priorities(replay.sample(0.4).indices, priorities)
 
     def copy() -> None:
         rows = rng.integers(len(somewhere), size=batch.shape[:2])
         np.take(somewhere, rows, axis=0, out=batch, mode="clip")
 
-    kind = "prioritized" if prioritized else "uniform"
     more = {"store_mb": round(used / 1e6, 1)} if used else {}
     setting = f"{game} {kind} of {len(store):,}"
     return race("replay", setting, sample, copy, min(seconds, 2.0), **more)

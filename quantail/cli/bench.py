@@ -4,10 +4,11 @@ from pathlib import Path
 
 from rich.console import Console
 
-from quantail.cli.parser import Parser, number, whole
-from quantail.errors import QuantailError, did_you_mean
+from quantail.cli.parser import Parser
+from quantail.errors import QuantailError
 from quantail.files import write_json
 from quantail.training.progress import counted
+from quantail.validation import number, one_of, whole_number
 
 WIDTH = 50  # of the first column
 
@@ -35,12 +36,9 @@ def run(words: list[str]) -> int:
     )
     arguments = parser.parse(words)
     for name in arguments.bench:
-        if name not in BENCHES:
-            raise QuantailError(
-                f"unknown bench {name!r}: it takes {', '.join(BENCHES)}.{did_you_mean(name, BENCHES)}"
-            )
-    seconds = number("seconds", arguments.seconds, 3600)
-    threads = whole("threads", arguments.threads, 0)
+        one_of("bench", name, BENCHES)
+    seconds = number("seconds", arguments.seconds, 0, 3600)
+    threads = whole_number("threads", arguments.threads, 0)
     path = Path(arguments.json) if arguments.json else None
     if path and (path.is_dir() or not path.parent.is_dir()):
         raise QuantailError(f"json takes a file in a folder that exists, not {str(path)!r}.")
@@ -48,9 +46,9 @@ def run(words: list[str]) -> int:
     console = Console(soft_wrap=True, highlight=False)
     for row in run_benches(list(dict.fromkeys(arguments.bench)) or list(BENCHES), seconds, threads):
         if not rows:
-            here = machine()
-            count = counted(here["threads"], "thread")
-            console.print(f"{here['processor']}, {count}, torch {here['torch']}")
+            about = machine()
+            count = counted(about["threads"], "thread")
+            console.print(f"{about['processor']}, {count}, torch {about['torch']}")
             console.print(f"{'':{WIDTH}}{'median':>12}{'best':>12}{'bound':>12}{'ratio':>8}")
         rows.append(row)
         times = "".join(f"{_time_text(t):>12}" for t in (row.median_ms, row.best_ms, row.bound_ms))

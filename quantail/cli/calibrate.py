@@ -3,12 +3,13 @@
 import os
 from pathlib import Path
 
-from quantail.cli.parser import Parser, add_trust, whole
+from quantail.cli.parser import Parser, add_trust
 from quantail.cli.tables import print_table
 from quantail.errors import QuantailError
 from quantail.evaluation.calibration import calibrate
 from quantail.files import write_json
 from quantail.training.train import load
+from quantail.validation import whole_number
 from quantail.viewing.calibration import calibration_figure
 from quantail.viewing.style import save_figure, styled
 
@@ -42,16 +43,17 @@ def run(words: list[str]) -> int:
     )
     add_trust(parser)
     arguments = parser.parse(words)
-    episodes, states = whole("episodes", arguments.episodes, 2), whole("states", arguments.states, 0)
-    continuations = whole("continuations", arguments.continuations, 2)
-    seed = whole("seed", arguments.seed, 0)
+    episodes = whole_number("episodes", arguments.episodes, 2)
+    states = whole_number("states", arguments.states, 0)
+    continuations = whole_number("continuations", arguments.continuations, 2)
+    seed = whole_number("seed", arguments.seed, 0)
     stem = Path(arguments.out or Path(arguments.run) / "calibration")
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk, trust=arguments.trust)
     require_writable_stem(stem)
     found = calibrate(agent, episodes=episodes, states=states, continuations=continuations, seed=seed)
     print_table(found.table())
     if found.probes:
-        print_table(found.spots_table())
+        print_table(found.probes_table())
     with styled():
         png, svg = save_figure(calibration_figure(found), stem)
     data = png.with_suffix(".json")

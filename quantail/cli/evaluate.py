@@ -5,13 +5,14 @@ import json
 from rich.console import Console
 
 from quantail.agents.agent import Agent
-from quantail.cli.parser import Parser, add_trust, number, whole
+from quantail.cli.parser import Parser, add_trust
 from quantail.cli.watching import evaluation_progress
 from quantail.evaluation import Evaluation, evaluate
 from quantail.evaluation.protocols import ABOUT
 from quantail.training.progress import counted
 from quantail.training.results import results_folder, save_result
 from quantail.training.train import load
+from quantail.validation import probability, whole_number
 
 
 def run(words: list[str]) -> int:
@@ -51,8 +52,8 @@ def run(words: list[str]) -> int:
         "protocol": arguments.protocol,
         "episodes": _whole("episodes", arguments.episodes),
         "frames": _whole("frames", arguments.frames),
-        "seed": whole("seed", arguments.seed, 0),
-        "epsilon": None if arguments.epsilon is None else number("epsilon", arguments.epsilon, 1),
+        "seed": whole_number("seed", arguments.seed, 0),
+        "epsilon": None if arguments.epsilon is None else probability("epsilon", arguments.epsilon),
         "starts": arguments.starts,
     }
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk, trust=arguments.trust)
@@ -73,7 +74,7 @@ def run(words: list[str]) -> int:
 
 
 def _whole(name: str, text: str | None) -> int | None:
-    return None if text is None else whole(name, text, 1)
+    return None if text is None else whole_number(name, text, 1)
 
 
 def _table(result: Evaluation, agent: Agent) -> str:
@@ -87,5 +88,5 @@ def _table(result: Evaluation, agent: Agent) -> str:
         f"cvar:0.1 {result.value('cvar:0.1'):g}\n"
         f"  protocol {result.protocol.describe()}\n"
         f"  agent {agent.settings.agent}, checkpoint {agent.checkpoint:,}, risk measure "
-        f"{result.risk}, seed {result.seed}"
+        f"{result.risk.label}, seed {result.seed}"
     )

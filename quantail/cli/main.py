@@ -3,9 +3,14 @@
 import importlib
 import os
 import sys
+import warnings
+from collections.abc import Iterator
+from contextlib import contextmanager
+from typing import TextIO
 
-from quantail.errors import QuantailError, did_you_mean
-from quantail.registry import add_working_folder, module_of
+from quantail.errors import QuantailError
+from quantail.trust import add_working_folder, module_of
+from quantail.validation import one_of
 
 COMMANDS = {
     "train": "train an agent on an environment",
@@ -48,15 +53,12 @@ def run(argv: list[str]) -> int:
         return 0
     name, words = argv[0], argv[1:]
     try:
-        if name not in COMMANDS:
-            raise QuantailError(
-                f"unknown command {name!r}: it takes {', '.join(COMMANDS)}."
-                f"{did_you_mean(name, COMMANDS)}"
-            )
+        one_of("command", name, COMMANDS)
         if any(map(_names_code, words)):
             add_working_folder()
         command = importlib.import_module(f"quantail.cli.{MODULES.get(name, name)}")
-        status: int = command.run(words)
+        with _plain_warnings():
+            status: int = command.run(words)
         return status
     except QuantailError as error:
         return _complain(str(error), 2)
@@ -76,6 +78,31 @@ def _names_code(word: str) -> bool:
     """Return whether an argument names a module, as module:id or after --trust."""
     flag, _, value = word.rpartition("=")
     return "--trust" in (word, flag) or bool(module_of(value))
+
+
+@contextmanager
+def _plain_warnings() -> Iterator[None]:
+    """Print Quantail's own warnings as sentences, without the line of code that gives them."""
+    usual = warnings.showwarning
+
+    def show(
+        message: Warning | str,
+        category: type[Warning],
+        filename: str,
+        lineno: int,
+        file: TextIO | None = None,
+        line: str | None = None,
+    ) -> None:
+        if category.__module__.partition(".")[0] == "quantail":
+            _complain(str(message), 0)
+        else:
+            usual(message, category, filename, lineno, file, line)
+
+    warnings.showwarning = show
+    try:
+        yield
+    finally:
+        warnings.showwarning = usual
 
 
 def _complain(sentence: str, status: int) -> int:

@@ -40,21 +40,3 @@ def add_trust(parser: Parser, what: str = "run.json") -> None:
         help=f"import this module, and so run its code, where {what} names it; can be repeated "
         "[none: files do not run code]",
     )
-
-
-def whole(name: str, text: str, least: int) -> int:
-    """Parse a whole number of at least `least`."""
-    if not (text.isascii() and text.isdigit() and len(text) < 19) or int(text) < least:
-        raise QuantailError(f"{name} takes a whole number of at least {least}, not {text!r}.")
-    return int(text)
-
-
-def number(name: str, text: str, most: float) -> float:
-    """Parse a number from 0 to `most`."""
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 <= value <= most:
-        raise QuantailError(f"{name} takes a number from 0 to {most:g}, not {text!r}.")
-    return value

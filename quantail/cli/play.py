@@ -2,12 +2,13 @@
 
 from pathlib import Path
 
-from quantail.cli.parser import Parser, number, whole
+from quantail.cli.parser import Parser
 from quantail.envs.player import player_conditions
 from quantail.errors import QuantailError
 from quantail.evaluation.starts import Recording, read_recording
 from quantail.files import require_writable
 from quantail.training.progress import counted
+from quantail.validation import number, whole_number
 from quantail.viewing.window import Play
 
 BY = "a person"
@@ -43,11 +44,9 @@ def run(words: list[str]) -> int:
         help="scale factor of the picture, from 1 to 20 [about 600 pixels high]",
     )
     arguments = parser.parse(words)
-    seed = None if arguments.seed is None else whole("seed", arguments.seed, 0)
-    fps = None if arguments.fps is None else number("fps", arguments.fps, FASTEST)
-    scale = None if arguments.scale is None else whole("scale", arguments.scale, 1)
-    if scale is not None and scale > LARGEST:
-        raise QuantailError(f"scale takes a whole number from 1 to {LARGEST}, not {scale}.")
+    seed = None if arguments.seed is None else whole_number("seed", arguments.seed, 0)
+    fps = None if arguments.fps is None else number("fps", arguments.fps, 0, FASTEST)
+    scale = None if arguments.scale is None else whole_number("scale", arguments.scale, 1, LARGEST)
     file = Path(arguments.record)
     before = recording_at(file, arguments.env)
     if seed is None:
@@ -57,7 +56,7 @@ def run(words: list[str]) -> int:
         stop = play.run()
     finally:
         print(_summary(play.recording, len(before.games), file))
-    stop.end_as_asked()
+    stop.raise_signal()
     return 0
 
 

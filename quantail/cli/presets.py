@@ -2,8 +2,9 @@
 
 from quantail.cli.listing import print_table
 from quantail.cli.parser import Parser
-from quantail.recipes import PRESETS, compose, sources
-from quantail.settings import to_toml
+from quantail.recipes import compose, sources
+from quantail.registry import parts
+from quantail.toml_files import to_toml
 
 
 def run(words: list[str]) -> int:
@@ -22,7 +23,7 @@ def run(words: list[str]) -> int:
     arguments = parser.parse(words)
     name, changes = arguments.name, {"agent": arguments.agent} if arguments.agent else {}
     if name is None:
-        rows = [(preset, about.summary) for preset, about in PRESETS.items()]
+        rows = [(preset, about.summary) for preset, about in parts("preset").items()]
         print_table(("preset", "for"), rows)
     else:
         settings = compose(name, changes)

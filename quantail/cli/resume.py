@@ -4,7 +4,7 @@ import sys
 
 from quantail.cli.parser import Parser, add_trust
 from quantail.settings import coerce
-from quantail.training.progress import reporter_for, told_how_to_resume
+from quantail.training.progress import reporter_for, suppress_saved_interrupt
 from quantail.training.train import resume
 
 
@@ -27,7 +27,7 @@ def run(words: list[str]) -> int:
     arguments = parser.parse(words)
     steps = None if arguments.steps is None else coerce("steps", arguments.steps)
     reporter = reporter_for(sys.stderr, quiet=arguments.quiet)
-    with told_how_to_resume(reporter):
+    with suppress_saved_interrupt(reporter):
         resume(
             arguments.run,
             steps=steps,

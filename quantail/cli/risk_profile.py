@@ -2,10 +2,11 @@
 
 import json
 
-from quantail.cli.parser import Parser, add_trust, number, whole
+from quantail.cli.parser import Parser, add_trust
 from quantail.cli.tables import print_table
 from quantail.evaluation.risk_profile import MEASURES, risk_profile
 from quantail.training.train import load
+from quantail.validation import number, whole_number
 
 
 def run(words: list[str]) -> int:
@@ -35,8 +36,9 @@ def run(words: list[str]) -> int:
     parser.add_argument("--json", action="store_true", help="print everything as JSON")
     add_trust(parser)
     arguments = parser.parse(words)
-    episodes, seed = whole("episodes", arguments.episodes, 2), whole("seed", arguments.seed, 0)
-    level = number("level", arguments.level, 1)
+    episodes = whole_number("episodes", arguments.episodes, 2)
+    seed = whole_number("seed", arguments.seed, 0)
+    level = number("level", arguments.level, above=0, most=1)
     agent = load(arguments.run, arguments.checkpoint, trust=arguments.trust)
     risks = arguments.risk or MEASURES
     profile = risk_profile(agent, risks, episodes=episodes, level=level, seed=seed)

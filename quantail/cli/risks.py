@@ -2,7 +2,8 @@
 
 from quantail.cli.listing import print_table
 from quantail.cli.parser import Parser
-from quantail.risk import MEASURES
+from quantail.registry import parts
+from quantail.risk import form_of
 
 
 def run(words: list[str]) -> int:
@@ -11,12 +12,13 @@ def run(words: list[str]) -> int:
         description="List the risk measures for --risk in train, eval and other commands.",
     ).parse(words)
     rows = [
-        (f"{name}:η" if measure.takes else name, measure.takes or "–", measure.summary)
-        for name, measure in MEASURES.items()
+        (form_of(name, measure), measure.takes or "–", measure.summary)
+        for name, measure in parts("risk").items()
     ]
     rows.append(
         ("utility:module:function", "–", "expected utility with your own function of the return")
     )
+    rows.append(("module:Class:η", "–", "your own measure, a subclass of quantail.risk.RiskMeasure"))
     rows.append(("module:function", "–", "your own distortion of τ, a function from [0, 1] to [0, 1]"))
-    print_table(("risk", "range of η", "description"), rows)
+    print_table(("risk", "takes", "description"), rows)
     return 0

@@ -17,7 +17,7 @@ from quantail.evaluation.result_tables import (
 )
 from quantail.evaluation.results import UNKNOWN, by_agent, require_one_protocol, results_csv
 from quantail.files import require_writable, write_text
-from quantail.training.select_results import gather_results
+from quantail.training.select_results import collect_results
 
 LISTED = 30  # maximum number of results that are listed individually
 
@@ -59,7 +59,7 @@ def run(words: list[str]) -> int:
         return 0
     if arguments.csv:
         require_writable(Path(arguments.csv))
-    results = gather_results(arguments.sources, arguments.protocol, arguments.starts)
+    results = collect_results(arguments.sources, arguments.protocol, arguments.starts)
     protocol = require_one_protocol(results)
     human_starts = results[0].human_starts
     agents: Scores = by_agent(results)

@@ -3,7 +3,7 @@
 import sys
 
 from quantail.cli.listing import print_table
-from quantail.errors import QuantailError, did_you_mean
+from quantail.validation import one_of
 
 USAGE = """usage: quantail study NAME [--small] [--games ...] [--steps N] [--seeds K] [--out DIR] ...
        quantail study grid FILE.toml [the same options]
@@ -26,7 +26,7 @@ def run(words: list[str]) -> int:
     if not words or words[0] in ("-h", "--help"):
         _overview()
         return 0
-    name, rest = words[0], words[1:]
+    name, rest = one_of("study", words[0], [*shipped(), *SUBCOMMANDS]), words[1:]
     if name in shipped():
         from quantail.cli.study_run import run_named
 
@@ -35,15 +35,10 @@ def run(words: list[str]) -> int:
         from quantail.cli.study_run import run_grid
 
         return run_grid(rest)
-    if name in ("status", "resume", "figures"):
-        from quantail.cli import study_folder
+    from quantail.cli import study_folder
 
-        status: int = getattr(study_folder, name)(rest)
-        return status
-    known = [*shipped(), *SUBCOMMANDS]
-    raise QuantailError(
-        f"unknown study {name!r}: it takes {', '.join(known)}.{did_you_mean(name, known)}"
-    )
+    status: int = getattr(study_folder, name)(rest)
+    return status
 
 
 def _overview() -> None:

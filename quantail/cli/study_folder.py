@@ -9,7 +9,7 @@ from quantail.cli.study_run import add_engine, run_and_show, show
 from quantail.experiments.folder import State, StudyFolder
 from quantail.experiments.progress import study_table
 from quantail.files import is_held
-from quantail.registry import trust_flags
+from quantail.trust import trust_flags
 
 
 def status(words: list[str]) -> int:

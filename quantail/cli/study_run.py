@@ -8,7 +8,7 @@ from typing import Any
 from rich.console import Console
 from rich.text import Text
 
-from quantail.cli.parser import Parser, add_trust, whole
+from quantail.cli.parser import Parser, add_trust
 from quantail.cli.tables import print_table
 from quantail.errors import QuantailError
 from quantail.experiments.engines import ENGINES, Engine
@@ -20,7 +20,8 @@ from quantail.experiments.results import read_results
 from quantail.experiments.runner import StudyOutcome, run_study
 from quantail.experiments.study import Job, Study
 from quantail.experiments.tables import tables
-from quantail.registry import trust_flags
+from quantail.trust import trust_flags
+from quantail.validation import number, whole_number
 
 
 def run_named(name: str, words: list[str]) -> int:
@@ -108,7 +109,7 @@ def start(study: Study, arguments: argparse.Namespace) -> int:
         study,
         games=arguments.games,
         steps=arguments.steps,
-        seeds=None if arguments.seeds is None else whole("seeds", arguments.seeds, 1),
+        seeds=None if arguments.seeds is None else whole_number("seeds", arguments.seeds, 1),
         measures=arguments.measures,
         agents=arguments.agents,
         settings=dict(_pair(word) for word in arguments.set),
@@ -127,9 +128,9 @@ def run_and_show(study: Study | None, out: Path, arguments: argparse.Namespace) 
         study,
         out,
         engine=arguments.engine,
-        jobs=None if arguments.jobs is None else whole("jobs", arguments.jobs, 1),
+        jobs=None if arguments.jobs is None else whole_number("jobs", arguments.jobs, 1),
         address=arguments.address,
-        gpus=_gpus(arguments.gpus),
+        gpus=number("gpus", arguments.gpus, above=0, most=64),
         view=view_for(sys.stderr, quiet=arguments.quiet),
         confirm=confirm,
         trust=arguments.trust,
@@ -196,13 +197,3 @@ def _pair(word: str) -> tuple[str, Any]:
     if not equals:
         raise QuantailError(f"--set takes NAME=VALUE, such as batch_size=64, not {word!r}.")
     return name.replace("-", "_"), value
-
-
-def _gpus(text: str) -> float:
-    try:
-        value = float(text)
-    except ValueError:
-        value = -1.0
-    if not 0 < value <= 64:
-        raise QuantailError(f"gpus takes a number above 0, such as 1 or 0.25, not {text!r}.")
-    return value

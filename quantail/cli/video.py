@@ -1,9 +1,10 @@
 """quantail video RUN --out FILE.mp4"""
 
-from quantail.cli.parser import Parser, add_trust, whole
+from quantail.cli.parser import Parser, add_trust
 from quantail.training.progress import counted
 from quantail.training.train import load
-from quantail.viewing.video import make_video
+from quantail.validation import whole_number
+from quantail.viewing.video import MAX_FPS, make_video
 
 
 def run(words: list[str]) -> int:
@@ -23,13 +24,13 @@ def run(words: list[str]) -> int:
     parser.add_argument("--checkpoint", metavar="last|best|N", help="checkpoint to load [best, or last]")
     add_trust(parser)
     arguments = parser.parse(words)
-    steps, seed = whole("steps", arguments.steps, 1), whole("seed", arguments.seed, 0)
-    fps = None if arguments.fps is None else whole("fps", arguments.fps, 1)
+    steps, seed = whole_number("steps", arguments.steps, 1), whole_number("seed", arguments.seed, 0)
+    fps = None if arguments.fps is None else whole_number("fps", arguments.fps, 1, MAX_FPS)
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk, trust=arguments.trust)
     filmed = make_video(agent, arguments.out, steps=steps, seed=seed, fps=fps)
     print(
         f"{counted(filmed.decisions, 'decision')} of the checkpoint at {agent.checkpoint:,} steps, "
-        f"under {agent.risk}, in {arguments.out}"
+        f"under {agent.risk.label}, in {arguments.out}"
     )
     if not filmed.pictured:
         print("the environment has no picture of itself, so the video shows only the distributions")

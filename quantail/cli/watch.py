@@ -1,7 +1,7 @@
 """quantail watch RUN [RUN2 ...]"""
 
-from quantail.cli.parser import Parser, add_trust, whole
-from quantail.errors import QuantailError
+from quantail.cli.parser import Parser, add_trust
+from quantail.validation import whole_number
 from quantail.viewing.live import watch
 
 
@@ -27,10 +27,8 @@ def run(words: list[str]) -> int:
     )
     add_trust(parser)
     arguments = parser.parse(words)
-    seed = whole("seed", arguments.seed, 0)
-    port = None if arguments.port is None else whole("port", arguments.port, 1)
-    if port is not None and port > 65535:
-        raise QuantailError(f"port takes a whole number from 1 to 65535, not {port}.")
+    seed = whole_number("seed", arguments.seed, 0)
+    port = None if arguments.port is None else whole_number("port", arguments.port, 1, 65535)
     watch(
         arguments.runs,
         host=arguments.host,

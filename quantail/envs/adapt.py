@@ -1,6 +1,7 @@
 """Adapt any Gymnasium environment with discrete actions for an agent."""
 
 import traceback
+import zlib
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -62,6 +63,11 @@ def action_spec(space: gym.Space[Any], name: str) -> ActionSpec:
             "discretise the actions first."
         )
     return ActionSpec(int(space.n), int(space.start))
+
+
+def observation_checksum(observation: Any) -> int:
+    """Return a checksum by which an observation can be recognised."""
+    return zlib.crc32(np.ascontiguousarray(observation).tobytes())
 
 
 def encode(spec: ObservationSpec, observations: Any) -> Array:

@@ -15,9 +15,9 @@ from quantail.envs.atari import AtariGame
 from quantail.errors import QuantailError, did_you_mean
 from quantail.recipes import compose
 from quantail.registration import register
-from quantail.registry import Origin, import_named
 from quantail.settings import Settings
 from quantail.spaces import ActionSpec, ObservationSpec
+from quantail.trust import Origin, import_named
 
 
 @dataclass(frozen=True)

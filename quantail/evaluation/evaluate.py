@@ -9,7 +9,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from quantail.agents.agent import Agent, Risk
+from quantail.agents.agent import Agent, Risk, require_agent
 from quantail.distributions import ReturnDistribution
 from quantail.envs import EnvSource, kind_of, make, specs_of
 from quantail.envs.adapt import Adapter
@@ -20,11 +20,10 @@ from quantail.evaluation.protocols import (
     LONGEST,
     Protocol,
     find_protocol,
-    probability,
-    whole_number,
 )
 from quantail.evaluation.starts import Recording, Start, draw_starts, read_recording
 from quantail.risk import RiskMeasure, parse_risk
+from quantail.validation import probability, whole_number
 
 PARALLEL_EPISODES = 8  # environments that play at the same time
 
@@ -111,8 +110,7 @@ def evaluate(
     condition of the protocol, which is added to its name. `watch` is called with the number of episodes
     and steps played so far.
     """
-    if not isinstance(agent, Agent):
-        raise QuantailError("agent takes an Agent, as quantail.load and quantail.train return it.")
+    require_agent(agent)
     source = agent.env if env is None else env
     seed = whole_number("seed", seed, 0)
     chosen = protocol
@@ -127,9 +125,9 @@ def evaluate(
     if chosen.starts:
         recording = _recording(starts)
         recording.require_fit(source)
-        if chosen.starts not in (A_RECORDING, recording.told):
-            raise QuantailError(f"the protocol starts from {chosen.starts}, not from {recording.told}.")
-        chosen = replace(chosen, starts=recording.told, no_ops=0)
+        if chosen.starts not in (A_RECORDING, recording.label):
+            raise QuantailError(f"the protocol starts from {chosen.starts}, not from {recording.label}.")
+        chosen = replace(chosen, starts=recording.label, no_ops=0)
         drawn = draw_starts(recording, chosen.episodes, seed, chosen.max_frames)
     elif starts is not None:
         raise QuantailError(f"starts is for protocol human-starts, not {chosen.name}.")

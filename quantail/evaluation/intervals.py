@@ -1,6 +1,6 @@
-"""Confidence intervals and performance profiles by rliable's stratified bootstrap."""
+"""Confidence intervals by bootstrap: over episodes, and over the seeds of several games with rliable."""
 
-from collections.abc import Iterator, Mapping
+from collections.abc import Callable, Iterator, Mapping
 from contextlib import contextmanager
 from types import ModuleType
 
@@ -10,8 +10,33 @@ from numpy.typing import NDArray
 from quantail.errors import QuantailError
 from quantail.evaluation.scores import AGGREGATES, Matrix
 
+Counts = NDArray[np.int64]
+
 REPEATS = 2_000
 CONFIDENCE = 0.95
+BLOCK_NUMBERS = 4_000_000  # numbers of a bootstrap that are in memory at once
+
+
+def bootstrap(
+    episodes: int, statistic: Callable[[Counts], Matrix], repeats: int = REPEATS
+) -> NDArray[np.float64]:
+    """Return a statistic of resampled episodes, [repeats, ...], with a fixed seed.
+
+    `statistic` gets how often each repeat draws each episode, in blocks of [repeats, episodes], and
+    returns one value or row of values for each repeat. The block size does not change the result.
+    """
+    generator = np.random.default_rng(0)
+    uniform = np.full(episodes, 1 / episodes)
+    block = max(1, BLOCK_NUMBERS // episodes)
+    sizes = [min(block, repeats - start) for start in range(0, repeats, block)]
+    return np.concatenate([statistic(generator.multinomial(episodes, uniform, size=n)) for n in sizes])
+
+
+def interval(samples: NDArray[np.float64]) -> tuple[NDArray[np.float64], NDArray[np.float64]]:
+    """Return the central 95 % interval of bootstrap samples: [repeats, ...] -> two of [...]."""
+    tail = (1 - CONFIDENCE) / 2
+    low, high = np.quantile(samples, [tail, 1 - tail], axis=0)
+    return low, high
 
 
 def aggregate_intervals(scores: Matrix) -> dict[str, tuple[float, float]]:

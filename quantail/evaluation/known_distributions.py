@@ -14,14 +14,14 @@ TAIL = CVaR(0.1)
 
 
 @dataclass(frozen=True)
-class Nearness:
+class ExactComparison:
     """The errors of one action in one state: 1-Wasserstein distance and error of the tail value."""
 
     state: State
     action: int
     distance: float
     tail_error: float  # learned minus exact
-    near: bool  # whether the best policy, or one deviation from it, gets here
+    near_policy: bool  # whether an episode with at most one deviation from the best policy visits it
 
 
 def learned_distribution(agent: Agent, world: World, state: State, action: int) -> ReturnDistribution:
@@ -29,9 +29,9 @@ def learned_distribution(agent: Agent, world: World, state: State, action: int) 
     return ReturnDistribution.of(agent.returns(world.number(state)).quantile(TAUS)[:, action])
 
 
-def nearness(
+def compare_with_exact(
     agent: Agent, world: World, tail: RiskMeasure = TAIL, exact: Solution | None = None
-) -> list[Nearness]:
+) -> list[ExactComparison]:
     """Compare every state and action with the exact distributions of the best policy.
 
     The best policy is the one for the agent's own risk measure, unless `exact` is given.
@@ -43,5 +43,5 @@ def nearness(
         value = float(agent.values(world.number(state), tail)[action])
         distance = float(learned_distribution(agent, world, state, action).wasserstein(distribution))
         error = value - float(tail.value(distribution))
-        rows.append(Nearness(state, action, distance, error, (state, action) in close))
+        rows.append(ExactComparison(state, action, distance, error, (state, action) in close))
     return rows

@@ -5,29 +5,14 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-import numpy as np
-
 from quantail.envs.make import Kind
-from quantail.errors import QuantailError, did_you_mean
+from quantail.errors import QuantailError
 from quantail.settings import Settings
+from quantail.validation import one_of, probability, string, whole_number
 
 BUDGET = ("frames", "episodes")  # the length of an evaluation, not its conditions
 LONGEST = 27_000  # steps after which an episode without a limit is truncated
 A_RECORDING = "a recording"  # placeholder for `starts` until a recording is given
-
-
-def whole_number(name: str, value: Any, least: int) -> int:
-    """Return the value as an integer; raise an error if it is not a whole number of at least `least`."""
-    if isinstance(value, bool) or not isinstance(value, int | np.integer) or value < least:
-        raise QuantailError(f"{name} takes a whole number of at least {least}, not {value!r}.")
-    return int(value)
-
-
-def probability(name: str, value: Any) -> float:
-    """Return the value as a float; raise an error if it is not a number from 0 to 1."""
-    if isinstance(value, str | bool) or not np.isscalar(value) or not 0 <= float(value) <= 1:  # type: ignore[arg-type]
-        raise QuantailError(f"{name} takes a number from 0 to 1, not {value!r}.")
-    return float(value)  # type: ignore[arg-type]
 
 
 @dataclass(frozen=True)
@@ -56,8 +41,7 @@ class Protocol:
             object.__setattr__(self, name, whole_number(name, getattr(self, name), least))
         object.__setattr__(self, "version", whole_number("version", self.version, 1))
         for name in ("name", "starts"):
-            if not isinstance(getattr(self, name), str):
-                raise QuantailError(f"{name} takes a string, not {getattr(self, name)!r}.")
+            string(name, getattr(self, name))
         for name in ("sticky", "epsilon"):
             object.__setattr__(self, name, probability(name, getattr(self, name)))
 
@@ -170,11 +154,7 @@ def find_protocol(name: str, kind: Kind, settings: Settings) -> Protocol:
     """Return the protocol with this name for this kind of environment."""
     if name == "own":
         return own_protocol(settings)
-    if not isinstance(name, str) or name not in PROTOCOLS:
-        known = ", ".join(ABOUT)
-        raise QuantailError(
-            f"unknown protocol {name!r}: it takes {known}.{did_you_mean(str(name), ABOUT)}"
-        )
+    one_of("protocol", name, ABOUT)
     if kind == "atari":
         return PROTOCOLS[name]
     if name != "human-starts":

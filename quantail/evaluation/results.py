@@ -13,7 +13,7 @@ from quantail.errors import QuantailError, damage, did_you_mean
 from quantail.evaluation.games import game_of
 from quantail.evaluation.protocols import PROTOCOLS
 
-UNKNOWN = "not told"  # stored in CSV files
+UNKNOWN = "unknown"  # the protocol of a CSV file without that column
 LABEL = re.compile(r"(?P<name>.*?)( v(?P<version>\d+))?( \((?P<hash>[^()]*)\))?")
 
 
@@ -57,9 +57,9 @@ class Result:
 
     def matches(self, protocol: str | None, starts: str | None = None) -> bool:
         """Return whether the result has this protocol (name, label or hash) and this recording."""
-        asked = Result("", self.game, "", 0.0, protocol or "")
+        wanted = Result("", self.game, "", 0.0, protocol or "")
         names = (self.protocol, self.protocol_name, self.conditions)
-        fits = protocol is None or protocol in names or asked.conditions == self.conditions
+        fits = protocol is None or protocol in names or wanted.conditions == self.conditions
         return fits and (starts is None or starts in (self.starts, _checksum(self.starts)))
 
 
@@ -77,13 +77,13 @@ def _checksum(starts: str) -> str:
     return starts.removeprefix("recording ").partition(" by ")[0]
 
 
-def asked_for(protocol: str | None, starts: str | None) -> str:
+def describe_selection(protocol: str | None, starts: str | None) -> str:
     """Describe a selection of results, to follow "no result" in a message."""
     words = [f"under protocol {protocol}"] * bool(protocol) + [f"from starts {starts}"] * bool(starts)
     return " ".join(words)
 
 
-def what_there_is(results: Iterable[Result]) -> str:
+def list_protocols(results: Iterable[Result]) -> str:
     """List the protocols of results with their recordings, each once."""
     names = (f"{one.protocol_name}{f' from {one.starts}' * bool(one.starts)}" for one in results)
     return ", ".join(sorted(set(names)))
@@ -173,7 +173,7 @@ def require_one_protocol(results: Sequence[Result]) -> str:
             recordings = [f"{one.starts or 'none'} ({one.source})" for one in (other, result)]
             choose = _checksum(other.starts or result.starts)
             raise QuantailError(
-                f"{result.game} was begun from different starts: {' and '.join(recordings)}. "
+                f"{result.game} was evaluated from different starts: {' and '.join(recordings)}. "
                 f"Choose one with --starts, as in --starts {choose}."
             )
     return results[0].protocol

@@ -1,6 +1,6 @@
 """Measure the mean, VaR and CVaR of episode returns under several risk measures."""
 
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
 
@@ -8,20 +8,19 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from quantail.agents.agent import Agent, Risk
+from quantail.agents.agent import Agent, Risk, require_agent
 from quantail.distributions import ReturnDistribution
 from quantail.envs import EnvSource
 from quantail.errors import QuantailError
 from quantail.evaluation.evaluate import Evaluation, evaluate
-from quantail.evaluation.intervals import CONFIDENCE, REPEATS
-from quantail.evaluation.protocols import whole_number
+from quantail.evaluation.intervals import CONFIDENCE, Counts, bootstrap, interval
 from quantail.evaluation.result_tables import ResultTable
 from quantail.risk import CVaR, parse_risk
+from quantail.validation import number, whole_number
 
 Array = NDArray[np.float64]
 SCHEMA = 1  # of the JSON output
 MIN_TAIL = 10  # episodes in the tail for reliable VaR and CVaR
-BLOCK_SIZE = 4_000_000  # resampled returns in memory at a time
 MEASURES = ("neutral", "cvar:0.1", "cvar:0.25", "wang:-0.75", "wang:0.75", "cpw:0.71", "pow:-2")
 
 
@@ -46,24 +45,29 @@ class RiskProfile:
     agent: str = ""
     checkpoint: int = 0  # training steps of the weights; 0 if unknown
 
-    def figures(self, evaluation: Evaluation) -> dict[str, Figure]:
-        """Return mean, VaR and CVaR of the episode returns."""
-        return {
-            name: _bootstrap(evaluation.returns, statistic)
-            for name, statistic in self._statistics().items()
-        }
+    @property
+    def _names(self) -> tuple[str, str, str]:
+        return "mean", f"VaR({self.level:g})", f"CVaR({self.level:g})"
 
-    def _statistics(self) -> dict[str, Callable[[Array], Array]]:
+    def figures(self, evaluation: Evaluation) -> dict[str, Figure]:
+        """Return mean, VaR and CVaR of the episode returns, with bootstrap intervals over episodes."""
+        returns = np.asarray(evaluation.returns, np.float64)
+
+        def resampled(drawn: Counts) -> Array:
+            atoms = np.repeat(np.tile(returns, len(drawn)), drawn.ravel()).reshape(drawn.shape)
+            return statistics(ReturnDistribution.of(atoms), self.level)
+
+        low, high = interval(bootstrap(len(returns), resampled))
+        own = statistics(ReturnDistribution.of(returns), self.level)
         return {
-            "mean": lambda returns: returns.mean(axis=-1),
-            f"VaR({self.level:g})": lambda returns: value_at_risk(returns, self.level),
-            f"CVaR({self.level:g})": lambda returns: conditional_value_at_risk(returns, self.level),
+            name: Figure(*map(float, figure))
+            for name, *figure in zip(self._names, own, low, high, strict=True)
         }
 
     def table(self) -> ResultTable:
         """Return a table with one row for each risk measure."""
         rows = [
-            [str(one.risk), *(str(figure) for figure in self.figures(one).values())]
+            [one.risk.label, *(str(figure) for figure in self.figures(one).values())]
             for one in self.played
         ]
         first = self.played[0]
@@ -78,7 +82,7 @@ class RiskProfile:
                 f"the worst {self.level:g} of {len(first.returns):,} episodes are "
                 f"{self.level * len(first.returns):.3g}: reliable VaR and CVaR need {MIN_TAIL} or more"
             )
-        columns = ["risk measure", *self._statistics()]
+        columns = ["risk measure", *self._names]
         weights = f", checkpoint {self.checkpoint:,}" if self.checkpoint else ""
         title = f"{first.env}: {self.agent}{weights}, protocol {first.protocol.label}"
         return ResultTable(title, columns, rows, notes)
@@ -124,10 +128,8 @@ def risk_profile(
 
     `level` is the level of VaR and CVaR: the worst share of episodes.
     """
-    if not isinstance(agent, Agent):
-        raise QuantailError("agent takes an Agent, as quantail.load and quantail.train return it.")
-    if not 0 < level <= 1:
-        raise QuantailError(f"level takes a number above 0 and at most 1, not {level}.")
+    require_agent(agent)
+    level = number("level", level, above=0, most=1)
     if not risks:
         raise QuantailError("risks takes one risk measure or more.")
     measures = [parse_risk(risk) for risk in risks]
@@ -136,26 +138,10 @@ def risk_profile(
     return RiskProfile(tuple(played), level, agent.settings.agent, agent.checkpoint)
 
 
-def value_at_risk(returns: Array, level: float) -> Array:
-    """Return VaR over the last axis: the least return z with at least `level` of episodes ≤ z."""
-    fraction = torch.tensor([level], dtype=torch.float64)
-    return np.asarray(ReturnDistribution.of(returns).quantile(fraction).squeeze(-1).numpy())
+def statistics(z: ReturnDistribution, level: float) -> Array:
+    """Return mean, VaR and CVaR: [..., 3].
 
-
-def conditional_value_at_risk(returns: Array, level: float) -> Array:
-    """Return CVaR over the last axis: the mean of the worst share `level` of episodes."""
-    return np.asarray(CVaR(level).value(ReturnDistribution.of(returns)).numpy())
-
-
-def _bootstrap(returns: Array, statistic: Callable[[Array], Array]) -> Figure:
-    """Return the statistic with its interval, resampling in blocks to bound memory."""
-    values = np.asarray(returns, np.float64)
-    generator = np.random.default_rng(0)
-    block = max(1, BLOCK_SIZE // len(values))
-    sizes = [min(block, REPEATS - start) for start in range(0, REPEATS, block)]
-    resampled = [
-        statistic(values[generator.integers(len(values), size=(size, len(values)))]) for size in sizes
-    ]
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(np.concatenate(resampled), [tail, 1 - tail])
-    return Figure(float(statistic(values)), float(low), float(high))
+    VaR is the least return z with P(Z ≤ z) ≥ level, and CVaR the mean of the worst share `level`.
+    """
+    var = z.quantile([level]).squeeze(-1)
+    return torch.stack([z.mean(), var, CVaR(level).value(z)], dim=-1).numpy()

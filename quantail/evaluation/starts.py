@@ -2,7 +2,6 @@
 
 import hashlib
 import json
-import zlib
 from dataclasses import dataclass
 from itertools import groupby
 from pathlib import Path
@@ -10,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from quantail.envs.adapt import observation_checksum
 from quantail.envs.atari import AtariGame
 from quantail.envs.make import EnvSource, name_of
 from quantail.envs.player import make_player, player_conditions
@@ -69,8 +69,8 @@ class Recording:
         return _hash("".join([self.env, self.by, *self._lines()]))
 
     @property
-    def told(self) -> str:
-        """Return checksum and player, as results state their starts."""
+    def label(self) -> str:
+        """Return checksum and player, as results name their starts."""
         return f"recording {self.checksum} by {self.by}"
 
     def _lines(self) -> list[str]:
@@ -94,20 +94,20 @@ class Recording:
 
         It must be the same game under the same conditions, and replaying it must give the same frames.
         """
-        here = player_conditions(env)
-        if here["env"] != self.conditions.get("env"):
+        current = player_conditions(env)
+        if current["env"] != self.conditions.get("env"):
             raise QuantailError(f"the starts are from {self.env}, but the agent plays {name_of(env)}.")
-        if here != self.conditions:
+        if current != self.conditions:
             changed = sorted(
-                {k for k, v in here.items() if self.conditions.get(k) != v}
-                | (self.conditions.keys() - here.keys())
+                {k for k, v in current.items() if self.conditions.get(k) != v}
+                | (self.conditions.keys() - current.keys())
             )
-            shown = ", ".join(f"{k} {self.conditions.get(k)} (here {here.get(k)})" for k in changed)
+            shown = ", ".join(f"{k} {self.conditions.get(k)} (now {current.get(k)})" for k in changed)
             raise QuantailError(f"the starts were recorded under another protocol: {shown}.")
         for number, game in enumerate(self.games, 1):
             if not _replays_identically(env, game):
                 raise QuantailError(
-                    f"game {number} of the recording does not replay to the same frames here: "
+                    f"game {number} of the recording does not replay to the same frames: "
                     f"{self.env} has changed since it was recorded."
                 )
 
@@ -165,11 +165,6 @@ def _replays_identically(env: EnvSource, game: Game) -> bool:
         return False
 
 
-def mark(observation: Any) -> int:
-    """Return a checksum of an observation."""
-    return zlib.crc32(np.ascontiguousarray(observation).tobytes())
-
-
 def played_marks(env: EnvSource, seed: int, actions: tuple[int, ...]) -> tuple[int, ...]:
     """Replay a game and return its checksums after every MARK_EVERY actions, and at its end."""
     player = make_player(env)
@@ -182,7 +177,7 @@ def played_marks(env: EnvSource, seed: int, actions: tuple[int, ...]) -> tuple[i
         else:
             for action in part:
                 observation, *_ = player.step(action)
-        marks.append(mark(observation))
+        marks.append(observation_checksum(observation))
     player.close()
     return tuple(marks)
 

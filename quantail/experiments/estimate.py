@@ -14,10 +14,11 @@ import torch
 from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.study import Job
-from quantail.replay import PrioritizedSampler, ReplayStore
+from quantail.replay import ReplayStore, sampler_class
 from quantail.replay.memory import human_bytes
 from quantail.spaces import ObservationSpec
 from quantail.training.progress import counted
+from quantail.training.tables import complete_rows
 from quantail.training.train import pick_device, prepare
 
 MEASURING = 8.0  # maximum seconds for measuring all combinations
@@ -118,12 +119,11 @@ def _cost_from_runs(folder: StudyFolder, kind: tuple[str, str]) -> Cost | None:
     for name, job in folder.jobs.items():
         if (job.config.label, _family(job.env)) != kind:
             continue
-        table = folder.run(name).table("timing")
-        rows = table.read_text(encoding="utf-8").splitlines()[1:] if table.exists() else []
-        cells = rows[-1].split(",") if rows else []
-        if len(cells) == 5 and int(cells[0]) >= 2 * job.settings.learning_starts:
+        rows = complete_rows(folder.run(name).table("timing"))
+        steps = int(rows[-1]["steps"]) if rows else 0
+        if steps >= 2 * job.settings.learning_starts:
             info = folder.run(name).read()
-            seconds = float(cells[2]) / int(cells[0])
+            seconds = float(rows[-1]["seconds"]) / steps
             return Cost(seconds, seconds / 2, _bytes(job, info.observation), measured=False)
     return None
 
@@ -166,7 +166,5 @@ def _is_available(device: str) -> bool:
 
 def _bytes(job: Job, observation: ObservationSpec) -> int:
     capacity = job.settings.buffer_size
-    needed = ReplayStore.bytes_needed(observation, capacity)
-    if job.settings.replay == "prioritized":
-        needed += PrioritizedSampler.bytes_needed(capacity)
-    return needed
+    sampling = sampler_class(job.settings).bytes_needed(capacity)
+    return ReplayStore.bytes_needed(observation, capacity) + sampling

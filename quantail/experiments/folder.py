@@ -10,11 +10,12 @@ from typing import Any
 
 from quantail.errors import QuantailError
 from quantail.experiments.study import Job, Study
+from quantail.fields import shown
 from quantail.files import hold, read_json, write_json
-from quantail.registry import Trust, origin_of, trusted_modules
-from quantail.settings import shown
 from quantail.training.checkpoints import SCHEMA as CHECKPOINT_SCHEMA
 from quantail.training.run_folder import RunFolder, check_schema, read_sealed
+from quantail.training.tables import complete_rows
+from quantail.trust import Trust, origin_of, trusted_modules
 
 SCHEMA = 1
 PATIENCE = 2.0  # seconds to wait for another process that is checking the lock
@@ -163,12 +164,11 @@ def _seeds(study: Study) -> list[int]:
 
 
 def _last_timing(timing: Path) -> tuple[int, float]:
-    """Return steps and steps per second from the last complete row of timing.csv."""
+    """Return steps and steps per second from the last complete row of timing.csv; 0 without one."""
     try:
-        rows = timing.read_text(encoding="utf-8").splitlines()[1:]
-        cells = rows[-1].split(",")
-        return int(cells[0]), float(cells[3])
-    except (OSError, IndexError, ValueError):
+        last = complete_rows(timing)[-1]
+        return int(last["steps"]), float(last["steps_per_second"])
+    except (OSError, IndexError, KeyError, TypeError, ValueError):
         return 0, 0.0
 
 

@@ -9,13 +9,14 @@ from typing import Any
 
 import gymnasium as gym
 
+from quantail import registry
 from quantail.envs.make import kind_of
-from quantail.errors import QuantailError, did_you_mean
+from quantail.errors import QuantailError
 from quantail.experiments.results import FIRST, SCORES, THEN
 from quantail.experiments.study import Axis, Study, Variant, value_name
-from quantail.recipes import PRESETS
-from quantail.registry import Origin, Trust, modules_of, origin_of
-from quantail.settings import RISKS, coerce
+from quantail.settings import PARTS, RISKS, coerce
+from quantail.trust import Origin, Trust, modules_of, origin_of
+from quantail.validation import number, one_of, whole_number
 
 HOME = Path(__file__).parent / "studies"
 FIGURES = {
@@ -58,13 +59,9 @@ def read_study(source: str | Path, *, small: bool = False, trust: Trust = ()) ->
     `small` selects the short version. `trust` lists the modules that may be imported where the file
     names them.
     """
-    path = shipped().get(str(source), Path(source))
+    path = Path(source)
     if path.suffix != ".toml":
-        names = ", ".join(shipped())
-        raise QuantailError(
-            f"unknown study {str(source)!r}: it takes {names} or the path of a .toml file."
-            f"{did_you_mean(str(source), shipped())}"
-        )
+        path = shipped()[one_of("study", str(source), shipped(), also="the path of a .toml file")]
     try:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
@@ -89,7 +86,9 @@ def changed(
     budget = {} if steps is None else {"steps": steps}
     own = _settings({**(settings or {}), **budget})
     # Modules named in these arguments are named by the user, and so trusted.
-    study = study.trusting(modules_of([*games, *measures, *(own.get(name) for name in RISKS)]))
+    study = study.trusting(
+        modules_of([*games, *measures, *(own.get(name) for name in (*RISKS, *PARTS))])
+    )
     for axis in study.grid:
         if name := next((one for one in own if one in _set_by(axis)), None):
             raise QuantailError(
@@ -109,18 +108,17 @@ def changed(
 
 def _study(content: dict[str, Any], stem: str, small: bool, origin: Origin) -> Study:
     for name in content:
-        _require_known(name, KEYS, "key")
+        one_of("key", name, KEYS)
     over = _table(content, "small")
     if small:
         if "small" not in content:
             raise QuantailError("it has no small version: --small needs a table [small] in its file.")
         for name in over:
-            _require_known(name, KEYS[:-1], "key of [small]")
+            one_of("[small]", name, KEYS[:-1])
         settings = {**_table(content, "settings"), **_table(over, "settings")}
         content = {**content, **over, "settings": settings}
         content["name"] = f"{content.get('name', stem)}-small" if "name" not in over else over["name"]
-    figure = str(content.get("figure", "curves"))
-    _require_known(figure, FIGURES, "figure")
+    figure = one_of("figure", content.get("figure", "curves"), FIGURES)
     games = content.get("games")
     if not isinstance(games, list) or not games:
         raise QuantailError("games takes a list of environments, such as ['MinAtar/Breakout-v1'].")
@@ -140,11 +138,7 @@ def _study(content: dict[str, Any], stem: str, small: bool, origin: Origin) -> S
         )
     if figure == "heatmap" and len(grid) != 2:
         raise QuantailError(f"figure heatmap takes a grid of two axes, but this one has {len(grid)}.")
-    window = content.get("window", 0.1)
-    if isinstance(window, bool) or not isinstance(window, int | float) or not 0 < window <= 0.5:
-        raise QuantailError(
-            f"window takes a fraction of training above 0 and at most 0.5, not {window!r}."
-        )
+    window = number("window", content.get("window", 0.1), above=0, most=0.5)  # fraction of training
     preferred = {name: value_name(one) for name, one in _table(content, "preferred").items()}
     for name, value in preferred.items():
         axis = next((one for one in grid if one.name == name), None)
@@ -152,7 +146,8 @@ def _study(content: dict[str, Any], stem: str, small: bool, origin: Origin) -> S
             raise QuantailError(f"preferred names {name} {value}, which is not on the grid.")
     preset = str(content.get("preset", ""))
     if preset:
-        _require_known(preset, PRESETS, "preset")  # no files, which could change after the study started
+        # No files, which could change after the study started.
+        one_of("preset", preset, registry.parts("preset"))
     return _with_seeds(
         Study(
             name=str(content.get("name", stem)),
@@ -164,7 +159,7 @@ def _study(content: dict[str, Any], stem: str, small: bool, origin: Origin) -> S
             references=references,
             settings=settings,
             preset=preset,
-            window=float(window),
+            window=window,
             preferred=preferred,
             origin=origin,
         ),
@@ -202,7 +197,7 @@ def _variant(name: str, settings: Any) -> Variant:
     if not isinstance(settings, dict):
         raise QuantailError(f"variant {name} takes settings, such as {{ agent = 'dqn' }}.")
     own = dict(settings)
-    seeds = _count(own.pop("seeds")) if "seeds" in own else None
+    seeds = whole_number("seeds", own.pop("seeds"), 1) if "seeds" in own else None
     for setting, key in NOT_ON_AN_AXIS.items():
         if setting in own:
             raise QuantailError(f"variant {name} cannot set {setting}: it is set by {key} of the study.")
@@ -239,15 +234,9 @@ def _table(content: Mapping[str, Any], name: str) -> dict[str, Any]:
     return found
 
 
-def _count(value: Any) -> int:
-    if isinstance(value, bool) or not isinstance(value, int) or value < 1:
-        raise QuantailError(f"seeds takes a whole number of at least 1, not {value!r}.")
-    return value
-
-
 def _with_seeds(study: Study, seeds: Any, all_alike: bool = True) -> Study:
     """Return the study with this number of seeds; `all_alike` overrides the numbers of variants."""
-    count = _count(seeds)
+    count = whole_number("seeds", seeds, 1)
     if not all_alike:
         return dataclasses.replace(study, seeds=count)
 
@@ -286,10 +275,3 @@ def _full(game: str, study: Study) -> str:
         return game
     family, slash, first = study.games[0].rpartition("/")
     return f"{family}{slash}{game}-{first.rpartition('-')[2]}"
-
-
-def _require_known(name: str, known: Sequence[str] | Mapping[str, Any], what: str) -> None:
-    if name not in known:
-        raise QuantailError(
-            f"unknown {what} {name!r}: it takes {', '.join(known)}.{did_you_mean(name, known)}"
-        )

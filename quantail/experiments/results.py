@@ -14,7 +14,8 @@ from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.study import Config, Job, Study
 from quantail.files import write_text
-from quantail.registry import Trust
+from quantail.training.tables import complete_rows
+from quantail.trust import Trust
 
 Array = NDArray[np.float64]
 
@@ -43,9 +44,6 @@ def write_results(folder: StudyFolder) -> None:
 
 
 def _rows(folder: StudyFolder, job: Job, study: Study, header: Sequence[str]) -> list[list[str]]:
-    table = folder.run(job.name).table("evaluations")
-    if not table.exists():
-        return []
     values = job.config.places or [""] * len(study.grid)
     about = {
         **{axis.name: value for axis, value in zip(study.grid, values, strict=True)},
@@ -56,9 +54,8 @@ def _rows(folder: StudyFolder, job: Job, study: Study, header: Sequence[str]) ->
         "seed": str(job.seed),
         "total_steps": str(job.settings.steps),
     }
-    with table.open(encoding="utf-8", newline="") as file:
-        complete = [row for row in csv.DictReader(file) if row.get("max")]
-    return [[{**row, **about}[name] for name in header] for row in complete]
+    rows = complete_rows(folder.run(job.name).table("evaluations"))
+    return [[{**row, **about}[name] for name in header] for row in rows]
 
 
 @dataclass(frozen=True)

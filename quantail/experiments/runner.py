@@ -8,8 +8,8 @@ from quantail.experiments.engines import Engine, Event, make_engine
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.results import write_results
 from quantail.experiments.study import Job, Study
-from quantail.registry import Trust, trusted_modules
 from quantail.training.signals import StopSignals
+from quantail.trust import Trust, trusted_modules
 
 
 class View:

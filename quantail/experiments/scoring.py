@@ -48,7 +48,7 @@ class Score:
     planned: int
 
     @property
-    def whole(self) -> bool:
+    def complete(self) -> bool:
         return self.runs == self.planned
 
 

@@ -8,13 +8,15 @@ from collections.abc import Iterator, Mapping, Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
 
+from quantail import registry
 from quantail.envs import default_preset, make
 from quantail.errors import QuantailError
+from quantail.fields import shown
 from quantail.recipes import compose
-from quantail.registry import Origin, modules_of
 from quantail.risk import parse_risk
-from quantail.settings import RISKS, Settings, shown
+from quantail.settings import PARTS, RISKS, Settings
 from quantail.training.risk_config import risk_config_of
+from quantail.trust import Origin, modules_of
 
 Changes = Mapping[str, Any]
 
@@ -127,6 +129,9 @@ class Study:
             preset = self.preset or fitting
             changes = {**STUDY_DEFAULTS, **self.settings, **config.changes}
             try:
+                for kind in PARTS:
+                    if kind in changes and self.origin is not None:
+                        registry.admit(kind, changes[kind], self.origin)
                 settings = compose(preset, changes, base=fitting)
                 risk_config_of(settings, parse_risk(settings.risk, self.origin), self.origin)
             except QuantailError as error:
@@ -149,9 +154,10 @@ class Study:
         return replace(self, origin=replace(self.origin, trusted=self.origin.trusted | modules))
 
     def modules(self) -> frozenset[str]:
-        """Return the modules of all the environments and risk measures that the study names."""
+        """Return the modules of all environments, parts and risk measures that the study names."""
         changes = [self.settings, *(config.changes for config in self.configs())]
-        return modules_of([*self.games, *(one.get(name) for one in changes for name in RISKS)])
+        names = (*RISKS, *PARTS)
+        return modules_of([*self.games, *(one.get(name) for one in changes for name in names)])
 
     def with_seeds_of(self, other: "Study") -> "Study":
         """Return this study with at least the seeds per combination of another with the same grid."""

@@ -4,18 +4,20 @@ import copy
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
+from functools import partial
 from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
+from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
 from quantail.errors import DIVERGED, QuantailError
-from quantail.learning.batch import Batch
-from quantail.learning.optimizers import build_auxiliary, build_optimizer, kept_of
-from quantail.learning.targets import BellmanTarget, MunchausenTarget, Target
+from quantail.learning.optimizers import build_auxiliary, build_optimizer, state_shapes
+from quantail.learning.targets import Target, build_target, check_masks
 from quantail.networks import LossOutput, ReturnNetwork
+from quantail.parts import part_of
 from quantail.risk import RiskMeasure
 from quantail.settings import Settings
 from quantail.taus import RandomTaus
@@ -52,8 +54,10 @@ class Learner:
         auxiliary = self.online.head.optimizers()
         apart = {id(one) for about in auxiliary.values() for one in about.parameters}
         self.parameters = [p for p in self.online.parameters() if id(p) not in apart]
-        self.optimizers = [build_optimizer(settings, self.parameters)]
-        self.optimizers += [build_auxiliary(one, settings.batch_size) for one in auxiliary.values()]
+        self._builders: list[Callable[[list[nn.Parameter]], Any]] = [partial(build_optimizer, settings)]
+        self._builders += [partial(build_auxiliary, a, settings.batch_size) for a in auxiliary.values()]
+        groups = [self.parameters, *(list(about.parameters) for about in auxiliary.values())]
+        self.optimizers = [build(of) for build, of in zip(self._builders, groups, strict=True)]
         self._auxiliary = tuple(auxiliary)  # the names of their losses
         self.compute_target: Target = build_target(settings)
         self._target: Callable[[Batch], ReturnDistribution] = self._target_of
@@ -65,6 +69,7 @@ class Learner:
 
     def update(self, batch: Batch) -> Tensor:
         """Take one step of the optimizer on a batch (Algorithm 1), and return the priorities [B]."""
+        check_masks(batch)  # before the move, so that no accelerator has to wait for the answer
         batch = batch.to(self.device)
         target = self.targets(batch)  # r + γ Z(x′, a*), [B, N′]
         output = self.losses(batch, target)  # of Z(x, a) against the target, [B]
@@ -183,7 +188,8 @@ class Learner:
         counts = tensors.get("counts")
         if counts is not None and counts.shape == (2,) and bool(counts[0]):  # else no moments yet
             for name, parameter in self.online.named_parameters():
-                kept = kept_of(self._optimizer(parameter), parameter)
+                build = self._builders[self.optimizers.index(self._optimizer(parameter))]
+                kept = state_shapes(build, parameter)
                 kinds |= {f"optimizer.{name}.{key}": value for key, value in kept.items()}
         for name in sorted(kinds.keys() ^ tensors.keys()):
             verb = "lacks" if name in kinds else "has an unknown tensor"
@@ -193,8 +199,8 @@ class Learner:
             shapes = [kind.shape] if kind.shape else [(), (1,)]  # a scalar is saved as (1,)
             if found.shape not in shapes or found.dtype != kind.dtype:
                 raise QuantailError(
-                    f"the checkpoint's learner does not fit this run: {name} is {_told(found)}, "
-                    f"and it takes {_told(kind)}."
+                    f"the checkpoint's learner does not fit this run: {name} is {_shape_of(found)}, "
+                    f"and it takes {_shape_of(kind)}."
                 )
 
     def _compile(self) -> None:
@@ -227,13 +233,21 @@ class Learner:
         return torch.float32 if self.device.type == "mps" else torch.float64
 
 
-def _told(tensor: Tensor) -> str:
+def _shape_of(tensor: Tensor) -> str:
     return f"{str(tensor.dtype).removeprefix('torch.')} of shape {tuple(tensor.shape)}"
 
 
-def build_target(settings: Settings) -> Target:
-    """Return the target that the settings name."""
-    s = settings
-    if s.munchausen:
-        return MunchausenTarget(s.munchausen_alpha, s.munchausen_temperature, s.munchausen_clip)
-    return BellmanTarget(double=s.double)
+LEARNERS: dict[str, type[Learner]] = {"standard": Learner}
+
+
+def build_learner(
+    settings: Settings,
+    network: ReturnNetwork,
+    risk: RiskMeasure,
+    taus: np.random.Generator,
+    noise: np.random.Generator,
+    device: torch.device,
+) -> Learner:
+    """Return the learner that the settings name."""
+    learner: Learner = part_of("learner", settings)(network, settings, risk, taus, noise, device)
+    return learner

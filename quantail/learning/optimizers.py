@@ -1,13 +1,30 @@
 """Optimizers, by the names that settings use."""
 
 from collections.abc import Callable, Iterable
+from dataclasses import dataclass
 from typing import Any
 
 import torch
 from torch import Tensor, nn
 
+from quantail.errors import QuantailError
 from quantail.networks.heads import AuxiliaryOptimizer
+from quantail.parts import config_of, part_of
 from quantail.settings import Settings
+
+
+@dataclass(frozen=True)
+class AdamConfig:
+    adam_epsilon: float = 0.01 / 32
+
+
+class Adam(torch.optim.Adam):
+    """Adam (Kingma and Ba 2015), in one fused call."""
+
+    Config = AdamConfig
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float, config: AdamConfig) -> None:
+        super().__init__(parameters, lr=lr, eps=config.adam_epsilon, fused=True)
 
 
 class CenteredRMSProp(torch.optim.Optimizer):
@@ -35,25 +52,59 @@ class CenteredRMSProp(torch.optim.Optimizer):
                 )
 
 
+@dataclass(frozen=True)
+class RMSPropConfig:
+    rmsprop_epsilon: float = 0.01 / 32**2
+
+
+class RMSProp(CenteredRMSProp):
+    """The centered RMSProp of DQN, with its decay 0.95."""
+
+    Config = RMSPropConfig
+
+    def __init__(self, parameters: Iterable[Tensor], lr: float, config: RMSPropConfig) -> None:
+        super().__init__(parameters, lr, 0.95, config.rmsprop_epsilon)
+
+
+OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {"adam": Adam, "rmsprop": RMSProp}
+
+
 def build_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
-    """The optimizer that the settings name."""
-    s = settings
-    if s.optimizer == "rmsprop":
-        return CenteredRMSProp(parameters, s.learning_rate, 0.95, s.rmsprop_epsilon)
-    return torch.optim.Adam(parameters, lr=s.learning_rate, eps=s.adam_epsilon, fused=True)
+    """Return the optimizer that the settings name.
+
+    A class without a `Config`, such as torch.optim:AdamW, gets the learning rate alone.
+    """
+    optimizer = part_of("optimizer", settings)
+    if not hasattr(optimizer, "Config"):
+        return optimizer(parameters, lr=settings.learning_rate)
+    return optimizer(parameters, settings.learning_rate, config_of("optimizer", settings))
 
 
-def kept_of(optimizer: Any, parameter: Tensor) -> dict[str, Tensor]:
-    """Return tensors with the names, shapes and dtypes of what an optimizer keeps of a parameter."""
-    if isinstance(optimizer, CenteredRMSProp):
-        return {"mean": parameter, "square": parameter}
-    return {"step": torch.zeros(()), "exp_avg": parameter, "exp_avg_sq": parameter}
+def state_shapes(build: Callable[[list[nn.Parameter]], Any], parameter: Tensor) -> dict[str, Tensor]:
+    """Return tensors with the names, shapes and dtypes of what an optimizer keeps of a parameter.
+
+    The optimizer takes one step on a copy of the parameter.
+    """
+    copy = nn.Parameter(parameter.detach().clone())
+    copy.grad = torch.zeros_like(copy)
+    optimizer = build([copy])
+    optimizer.step()
+    state: dict[str, Any] = optimizer.state[copy]
+    for name, value in state.items():
+        if not isinstance(value, Tensor):
+            raise QuantailError(
+                f"optimizer {type(optimizer).__name__} keeps {name} as {type(value).__name__}: a run "
+                "can be saved only if all that its optimizer keeps are tensors."
+            )
+    return state
 
 
-def build_auxiliary(about: AuxiliaryOptimizer, batch_size: int) -> CenteredRMSProp:
+def build_auxiliary(
+    about: AuxiliaryOptimizer, batch_size: int, parameters: list[nn.Parameter]
+) -> CenteredRMSProp:
     """Return the optimizer that a head asks for beside the main one.
 
     The ε that papers state belongs to the gradient of the *sum* over the batch. Ours is the gradient of
     the mean, so ε, which stands beside the squared gradient, is divided by the batch size squared.
     """
-    return CenteredRMSProp(about.parameters, about.learning_rate, 0.95, about.epsilon / batch_size**2)
+    return CenteredRMSProp(parameters, about.learning_rate, 0.95, about.epsilon / batch_size**2)

@@ -1,24 +1,36 @@
 """Targets: the return distribution that a head's prediction should move to."""
 
+from collections.abc import Mapping
 from dataclasses import dataclass
-from typing import Protocol
+from typing import Any, ClassVar
 
 import torch
 from torch import Tensor
 
+from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
-from quantail.learning.batch import Batch
 from quantail.networks import ReturnNetwork
-from quantail.risk import RiskMeasure
+from quantail.parts import config_of, part_of
+from quantail.registry import NoConfig
+from quantail.risk import DecisionContext, RiskMeasure
+from quantail.settings import Settings
 from quantail.taus import TauSampler
 
 
-class Target(Protocol):
+class Target:
     """From a batch and the two networks to the target distribution [B, M′], without gradients."""
+
+    Config: ClassVar[type] = NoConfig  # a frozen dataclass: the target's own settings
+    needs: ClassVar[Mapping[str, Any]] = {}  # settings that it takes at one value alone
+    extra_terms: ClassVar[str] = ""  # what its distribution includes besides the rewards
+
+    def __init__(self, config: Any = None) -> None:
+        self.config = self.Config() if config is None else config
 
     @property
     def uses_online(self) -> bool:
         """Whether it also asks the online network, which then gets noise of its own."""
+        return False
 
     def __call__(
         self,
@@ -27,22 +39,28 @@ class Target(Protocol):
         target: ReturnNetwork,
         risk: RiskMeasure,
         taus: TauSampler,
-    ) -> ReturnDistribution: ...
+    ) -> ReturnDistribution:
+        raise NotImplementedError
 
 
 @dataclass(frozen=True)
-class BellmanTarget:
+class BellmanConfig:
+    double: bool = False
+
+
+class BellmanTarget(Target):
     """r + γⁿ Z(x′, a*), with one action a* for all atoms of a state.
 
-    a* is the argmax of Q_β by the target network, as in the paper, or by the online network (Double
-    DQN, van Hasselt et al. 2016).
+    a* is the argmax of Q_β over the actions that are allowed at x′, by the target network, as in the
+    paper, or by the online network (Double DQN, van Hasselt et al. 2016).
     """
 
-    double: bool = False
+    Config = BellmanConfig
+    config: BellmanConfig
 
     @property
     def uses_online(self) -> bool:
-        return self.double
+        return self.config.double
 
     def __call__(
         self,
@@ -52,26 +70,35 @@ class BellmanTarget:
         risk: RiskMeasure,
         taus: TauSampler,
     ) -> ReturnDistribution:
+        context = next_context(batch)
         features = target.features(batch.next_observations)
-        if self.double:
-            values = online.head.value(online.features(batch.next_observations), risk, taus)
+        if self.config.double:
+            values = online.head.value(online.features(batch.next_observations), risk, taus, context)
             returns = target.head.distribution(features, taus)
         else:
-            values, returns = target.head.value_and_distribution(features, risk, taus)
-        return bellman(batch, returns, values.argmax(dim=1))
+            values, returns = target.head.value_and_distribution(features, risk, taus, context)
+        return bellman(batch, returns, context.allowed(values).argmax(dim=1))
 
 
 @dataclass(frozen=True)
-class MunchausenTarget:
+class MunchausenConfig:
+    munchausen_alpha: float = 0.9
+    munchausen_temperature: float = 0.03
+    munchausen_clip: float = -1.0
+
+
+class MunchausenTarget(Target):
     """r + α [τ log π(a|x)] + γ Σ_a′ π(a′|x′) (Z(x′, a′) − τ log π(a′|x′)) (Vieillard et al. 2020).
 
-    π is the softmax of Q_β/τ by the target network; τ log π(a|x) is clipped to [clip, 0].
+    π is the softmax of Q_β/τ over the allowed actions by the target network; τ log π(a|x) is clipped to
+    [clip, 0]. All actions count, so none is selected, and each reward needs the log-policy of its own
+    state: one step alone.
     """
 
-    alpha: float = 0.9
-    temperature: float = 0.03
-    clip: float = -1.0
-    uses_online: bool = False
+    Config = MunchausenConfig
+    config: MunchausenConfig
+    needs: ClassVar[Mapping[str, Any]] = {"n_step": 1}
+    extra_terms = "the Munchausen terms"
 
     def __call__(
         self,
@@ -81,11 +108,41 @@ class MunchausenTarget:
         risk: RiskMeasure,
         taus: TauSampler,
     ) -> ReturnDistribution:
+        here, after = DecisionContext(batch.masks), next_context(batch)
         features = target.features(batch.next_observations)
-        values, returns = target.head.value_and_distribution(features, risk, taus)
-        here = target.head.value(target.features(batch.observations), risk, taus)
-        bonus = munchausen_bonus(here, batch.actions, self.alpha, self.temperature, self.clip)
-        return soft(returns, values, self.temperature).affine(batch.rewards + bonus, batch.discounts)
+        c, temperature = self.config, self.config.munchausen_temperature
+        values, returns = target.head.value_and_distribution(features, risk, taus, after)
+        current = target.head.value(target.features(batch.observations), risk, taus, here)
+        bonus = munchausen_bonus(
+            here.allowed(current), batch.actions, c.munchausen_alpha, temperature, c.munchausen_clip
+        )
+        following = soft(returns, after.allowed(values), temperature)
+        return following.affine(batch.rewards + bonus, batch.discounts)
+
+
+TARGETS: dict[str, type[Target]] = {"bellman": BellmanTarget, "munchausen": MunchausenTarget}
+
+
+def build_target(settings: Settings) -> Target:
+    """Return the target that the settings name."""
+    target: Target = part_of("target", settings)(config_of("target", settings))
+    return target
+
+
+def next_context(batch: Batch) -> DecisionContext:
+    """Return the context of the next observations. After the end of an episode every action is allowed.
+
+    There the discount is 0 and no action is taken, so a mask that forbids all is no mistake.
+    """
+    if batch.next_masks is None:
+        return DecisionContext()
+    return DecisionContext(batch.next_masks | (batch.discounts == 0).unsqueeze(1))
+
+
+def check_masks(batch: Batch) -> None:
+    """Raise an error if a state in which an action is taken allows none."""
+    DecisionContext(batch.masks).check()
+    next_context(batch).check()
 
 
 def bellman(batch: Batch, returns: ReturnDistribution, actions: Tensor) -> ReturnDistribution:

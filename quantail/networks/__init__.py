@@ -1,7 +1,14 @@
 """Networks: a torso ψ turns an observation into features, a head turns features into returns."""
 
-from quantail.networks.heads import HeadSpec, LossOutput, ReturnHead
-from quantail.networks.network import ReturnNetwork, build_head, build_network, head_class, head_config
+from quantail.networks.heads import HeadSpec, LossOutput, ReturnHead, mlp_head
+from quantail.networks.network import (
+    ReturnNetwork,
+    build_head,
+    build_network,
+    build_torso,
+    head_class,
+    head_config,
+)
 from quantail.networks.torsos import Torso
 
 __all__ = [
@@ -12,6 +19,8 @@ __all__ = [
     "Torso",
     "build_head",
     "build_network",
+    "build_torso",
     "head_class",
     "head_config",
+    "mlp_head",
 ]

@@ -1,5 +1,6 @@
 """Losses as pure functions of tensors."""
 
+import math
 from typing import Any
 
 import torch
@@ -69,6 +70,21 @@ def project(atoms: Tensor, weights: Tensor, support: Tensor) -> Tensor:
 def categorical_divergence(log_probs: Tensor, targets: Tensor) -> Tensor:
     """D_KL(target ‖ prediction), C51's loss and Rainbow's priority: [batch, S] twice -> [batch]."""
     return (torch.xlogy(targets, targets) - targets * log_probs).sum(dim=1)
+
+
+def gaussian_histogram(means: Tensor, edges: Tensor, sigma: float) -> Tensor:
+    """Return the probabilities of bins under N(mean, σ²), given that it falls into one (HL-Gauss).
+
+    means [batch], within the edges; edges [S + 1], rising -> [batch, S].
+    """
+    # Φ(x) = (1 + erf(x/√2))/2, whose constants cancel.
+    below = torch.erf((edges - means.unsqueeze(1)) / (sigma * math.sqrt(2)))  # [batch, S + 1]
+    return below.diff(dim=1) / (below[:, -1:] - below[:, :1])
+
+
+def cross_entropy(log_probs: Tensor, targets: Tensor) -> Tensor:
+    """Return −Σ_i target_i log p_i: [batch, S] twice -> [batch]."""
+    return -(targets * log_probs).sum(dim=1)
 
 
 def fraction_loss(fractions: Tensor, at_fractions: Tensor, at_midpoints: Tensor) -> Tensor:

@@ -1,16 +1,16 @@
 """A torso and a return head together."""
 
 from collections.abc import Callable
-from dataclasses import fields
 from typing import Any, TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
-from quantail.networks.heads import HEADS, HeadSpec, ReturnHead
+from quantail.networks.heads import HeadSpec, ReturnHead
 from quantail.networks.layers import NoisyLinear, initialise, linear_layers
-from quantail.networks.torsos import Torso, build_torso
+from quantail.networks.torsos import Torso
+from quantail.parts import config_of, part_of
 from quantail.seeds import derived_seed
 from quantail.settings import Settings
 from quantail.spaces import ObservationSpec
@@ -49,20 +49,30 @@ def build_network(
     settings: Settings, spec: ObservationSpec, num_actions: int, seed: int = 0
 ) -> ReturnNetwork:
     """Build the network that the settings name. Each part has its own seed, derived from this one."""
-    torso = seeded(
-        lambda: build_torso(settings.torso, spec, settings.mlp_sizes), derived_seed(seed, "torso")
-    )
+    torso = seeded(lambda: build_torso(settings, spec), derived_seed(seed, "torso"))
     head = seeded(
-        lambda: build_head(settings, torso.features, num_actions, torso.nonnegative),
+        lambda: build_head(settings, torso.num_features, num_actions, torso.nonnegative),
         derived_seed(seed, "head"),
     )
     head.start()
     return ReturnNetwork(torso, head)
 
 
+def build_torso(settings: Settings, observation: ObservationSpec) -> Torso:
+    """Build the torso that the settings name, for this kind of observation."""
+    torso: Torso = part_of("torso", settings)(observation, config_of("torso", settings))
+    return torso
+
+
 def head_class(settings: Settings) -> type[ReturnHead]:
     """Return the class of the head that the settings name."""
-    return HEADS[settings.head]
+    head: type[ReturnHead] = part_of("head", settings)
+    return head
+
+
+def head_config(settings: Settings) -> Any:
+    """Return the configuration of the head that the settings name."""
+    return config_of("head", settings)
 
 
 def build_head(
@@ -78,12 +88,6 @@ def build_head(
         nonnegative=nonnegative,
     )
     return head_class(settings)(spec, head_config(settings))
-
-
-def head_config(settings: Settings) -> Any:
-    """Return the configuration of the head that the settings name."""
-    config = head_class(settings).Config
-    return config(**{one.name: getattr(settings, one.name) for one in fields(config)})
 
 
 Part = TypeVar("Part", bound=nn.Module)

@@ -1,17 +1,24 @@
 """Replay buffers that store each frame once and rebuild stacks and n-step returns when sampling."""
 
+from quantail.replay.build import SAMPLERS, build_sampler, sampler_class
 from quantail.replay.journal import ReplayJournal
 from quantail.replay.memory import require_memory
-from quantail.replay.prioritized import PrioritizedSampler
+from quantail.replay.prioritized import PrioritizedConfig, PrioritizedSampler
 from quantail.replay.replay import Replay
+from quantail.replay.sampler import Sampler
 from quantail.replay.store import ReplayStore
 from quantail.replay.uniform import UniformSampler
 
 __all__ = [
+    "SAMPLERS",
+    "PrioritizedConfig",
     "PrioritizedSampler",
     "Replay",
     "ReplayJournal",
     "ReplayStore",
+    "Sampler",
     "UniformSampler",
+    "build_sampler",
     "require_memory",
+    "sampler_class",
 ]

@@ -1,25 +1,37 @@
 """Proportional prioritized sampling (Schaul et al. 2016)."""
 
+from dataclasses import dataclass
+
 import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
 from quantail.errors import DIVERGED, QuantailError
 from quantail.replay.frames import Array, Index
-from quantail.replay.replay import CanStart
+from quantail.replay.sampler import CanStart, Sampler
 from quantail.replay.store import ReplayStore
 from quantail.replay.sum_tree import SumTree
 
 MIN_PRIORITY = 1e-6  # added to every priority, so that every transition can be sampled again
 
 
-class PrioritizedSampler:
+@dataclass(frozen=True)
+class PrioritizedConfig:
+    priority_exponent: float = 0.6  # α
+    importance_start: float = 0.4  # the first β, which the trainer raises to 1
+    importance_steps: int = 50_000_000
+
+
+class PrioritizedSampler(Sampler):
     """Sample transitions in proportion to priorityᵅ. New ones get the largest priority seen so far."""
 
-    def __init__(self, store: ReplayStore, exponent: float, generator: np.random.Generator) -> None:
-        self.store = store
-        self.exponent = exponent
-        self.generator = generator
+    Config = PrioritizedConfig
+
+    def __init__(
+        self, store: ReplayStore, generator: np.random.Generator, config: PrioritizedConfig
+    ) -> None:
+        super().__init__(store, generator, config)
+        self.exponent = config.priority_exponent
         self.tree = SumTree(store.num_envs * store.length)
         self.max_priority = 1.0
         self._known = np.zeros(store.num_envs, np.int64)  # per environment, steps that are in the tree
@@ -38,20 +50,22 @@ class PrioritizedSampler:
         oldest = self.store.oldest[env]
         return env, oldest + (at - oldest) % self.store.length
 
-    def weights(self, env: Index, step: Index, importance: float) -> NDArray[np.float32]:
+    def weights(self, indices: Index, importance: float) -> NDArray[np.float32]:
         """Return (N P(i))^−β divided by its maximum over the batch, so N and the total cancel."""
-        probabilities = self.tree.leaves[self._leaf(env, step)]
+        probabilities = self.tree.leaves[indices]
         weights: NDArray[np.float32] = ((probabilities / probabilities.min()) ** -importance).astype(
             np.float32
         )
         return weights
 
-    def update_priorities(self, env: Index, step: Index, priorities: Tensor) -> None:
+    def update_priorities(self, indices: Index, priorities: Tensor) -> None:
         raised = priorities.cpu().double().numpy() + MIN_PRIORITY
         if not np.isfinite(raised).all():
             raise QuantailError(f"the loss of a transition was not finite: {DIVERGED}")
         self.max_priority = max(self.max_priority, float(raised.max()))
-        self.tree.set(self._leaf(env, step), raised**self.exponent)
+        # A step that has overwritten one of the batch keeps its weight 0 if it starts no transition.
+        active = self.tree.leaves[indices] > 0
+        self.tree.set(indices[active], raised[active] ** self.exponent)
 
     def arrays(self) -> dict[str, Array]:
         return {
@@ -61,9 +75,28 @@ class PrioritizedSampler:
         }
 
     def restore(self, arrays: dict[str, Array]) -> None:
+        self._check(arrays)
         self.tree.set(np.arange(self.tree.size), arrays["leaves"])
         self.max_priority = float(arrays["largest"][0])
         self._known[:] = arrays["known"]
+
+    def _check(self, arrays: dict[str, Array]) -> None:
+        """Raise an error for arrays that are not of this sampler and store."""
+        for name, kind in self.arrays().items():
+            if name not in arrays:
+                raise QuantailError(f"the checkpoint's sampler lacks {name}: it does not fit this run.")
+            found = arrays[name]
+            if (found.shape, found.dtype) != (kind.shape, kind.dtype):
+                raise QuantailError(
+                    f"the checkpoint's sampler does not fit this run: {name} is {found.dtype} of shape "
+                    f"{found.shape}, and it takes {kind.dtype} of shape {kind.shape}."
+                )
+        limits = {"leaves": np.inf, "largest": np.inf, "known": self.store.written}
+        for name, most in limits.items():
+            possible = np.isfinite(arrays[name]) & (arrays[name] >= 0) & (arrays[name] <= most)
+            if not possible.all():
+                wrong = arrays[name][~possible][0]
+                raise QuantailError(f"the checkpoint's sampler is damaged: {name} cannot be {wrong}.")
 
     def _update_tree(self, can_start: CanStart) -> None:
         """Give newly complete transitions the largest priority, and overwritten ones weight zero.
@@ -83,12 +116,9 @@ class PrioritizedSampler:
         lost = ~store.stack_is_complete(edge_env, edge)
         weights = np.where(complete, self.max_priority**self.exponent, 0.0)
         self.tree.set(
-            np.concatenate([self._leaf(env, step), self._leaf(edge_env[lost], edge[lost])]),
+            np.concatenate([store.indices(env, step), store.indices(edge_env[lost], edge[lost])]),
             np.concatenate([weights, np.zeros(int(lost.sum()))]),
         )
-
-    def _leaf(self, env: Index, step: Index) -> Index:
-        return env * self.store.length + step % self.store.length
 
 
 def _ranges(begin: Index, count: Index) -> tuple[Index, Index]:

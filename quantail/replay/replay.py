@@ -1,39 +1,17 @@
 """Batches of n-step transitions, rebuilt from the stored frames when they are sampled."""
 
-from collections.abc import Callable
-from typing import Protocol
-
 import numpy as np
 import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quantail.batch import Batch
 from quantail.errors import QuantailError
-from quantail.learning.batch import Batch
-from quantail.replay.frames import Array, Index
+from quantail.replay.frames import Index
+from quantail.replay.sampler import Sampler
 from quantail.replay.store import FINAL, TERMINAL, TRUNCATED, ReplayStore
 
 MAX_TRIES = 1000
-CanStart = Callable[[Index, Index], NDArray[np.bool_]]
-
-
-class Sampler(Protocol):
-    """The distribution by which steps of the store are sampled."""
-
-    def sample(self, count: int, can_start: CanStart) -> tuple[Index, Index]:
-        """Sample environments and steps; some may not start a complete transition."""
-
-    def weights(self, env: Index, step: Index, importance: float) -> NDArray[np.float32]:
-        """Return the importance weights of sampled steps, normalised to a maximum of 1."""
-
-    def update_priorities(self, env: Index, step: Index, priorities: Tensor) -> None:
-        """Set the priorities of sampled steps after an update."""
-
-    def arrays(self) -> dict[str, Array]:
-        """Return the state that a checkpoint must save."""
-
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Restore what `arrays` returned, after the store itself was restored."""
 
 
 class Replay:
@@ -47,22 +25,16 @@ class Replay:
         self.batch_size = batch_size
         self.n_step = n_step
         self.discount = discount
-        shape = (batch_size, *store.spec.input_shape)
-        kind = torch.from_numpy(np.zeros(0, store.spec.dtype)).dtype
-        self._observations = torch.zeros((2, *shape), dtype=kind)  # observations, next observations
-        self._last_indices = np.zeros(0, np.int64), np.zeros(0, np.int64)  # of the last batch
 
     def sample(self, importance: float = 1.0) -> Batch:
-        """Sample a batch. Its observations are in buffers that the next call overwrites.
+        """Sample a batch; `importance` is β, the exponent of the importance weights."""
+        env, step = self.sample_indices(self.batch_size)
+        weights = self.sampler.weights(self.store.indices(env, step), importance)
+        return self.build_batch(env, step, weights)
 
-        `importance` is β, the exponent of the importance weights.
-        """
-        self._last_indices = env, step = self.sample_indices(self.batch_size)
-        return self.build_batch(env, step, self.sampler.weights(env, step, importance))
-
-    def update_priorities(self, priorities: Tensor) -> None:
-        """Set the priorities of the transitions in the last sampled batch."""
-        self.sampler.update_priorities(*self._last_indices, priorities)
+    def update_priorities(self, indices: Tensor, priorities: Tensor) -> None:
+        """Set the priorities [B] of the transitions at the indices [B] of their batch."""
+        self.sampler.update_priorities(indices.cpu().numpy(), priorities)
 
     def sample_indices(self, count: int) -> tuple[Index, Index]:
         """Sample the environments and steps of complete transitions, by rejection."""
@@ -96,15 +68,16 @@ class Replay:
             discounts[bootstraps] = self.discount ** (k + 1)
             active &= (flags & (TERMINAL | TRUNCATED)) == 0
         size = len(step)
-        both = self._observations.flatten(0, 1)[: 2 * size]
-        store.stacks(np.concatenate([env, env]), np.concatenate([step, end]), both.numpy())
+        both = np.empty((2 * size, *store.spec.input_shape), store.spec.dtype)
+        store.stacks(np.concatenate([env, env]), np.concatenate([step, end]), both)
         return Batch(
-            observations=both[:size],
+            observations=torch.from_numpy(both[:size]),
             actions=torch.from_numpy(store.actions[env, step % store.length].astype(np.int64)),
             rewards=torch.from_numpy(rewards),
             discounts=torch.from_numpy(discounts),
-            next_observations=both[size:],
+            next_observations=torch.from_numpy(both[size:]),
             weights=torch.ones(size) if weights is None else torch.from_numpy(weights),
+            indices=torch.from_numpy(store.indices(env, step)),
         )
 
     def can_start(self, env: Index, step: Index) -> NDArray[np.bool_]:

@@ -2,11 +2,12 @@
 
 from typing import Any
 
+from quantail import registry
 from quantail.errors import QuantailError, did_you_mean
-from quantail.registry import UTILITY, Origin, import_named
 from quantail.risk.distortions import CPW, Custom, CVaR, Neutral, Norm, Pow, Wang
-from quantail.risk.measures import Named, RiskMeasure, TauMap
+from quantail.risk.measures import Named, RiskMeasure, TauMap, form_of
 from quantail.risk.utilities import CustomUtility, Entropic, ExpUtility, MeanStd, Prospect
+from quantail.trust import UTILITY, Origin, import_named
 
 MEASURES: dict[str, type[RiskMeasure]] = {
     measure.name: measure
@@ -17,9 +18,9 @@ MEASURES: dict[str, type[RiskMeasure]] = {
 def parse_risk(risk: str | RiskMeasure | TauMap, origin: Origin | None = None) -> RiskMeasure:
     """Return a measure from its text form or from any callable map of τ.
 
-    `module:function` is a map of τ, `utility:module:function` a utility of returns, `module:Class` a
-    whole measure. `origin` says which file gave the text; without it, the user did, and any module is
-    imported.
+    `module:function` is a map of τ, `utility:module:function` a utility of returns, `module:Class` or
+    `module:Class:0.1,3` a whole measure. `origin` says which file gave the text; without it, the user
+    did, and any module is imported.
     """
     if isinstance(risk, RiskMeasure):
         return risk
@@ -29,22 +30,28 @@ def parse_risk(risk: str | RiskMeasure | TauMap, origin: Origin | None = None) -
         return Custom(risk)
     text = risk.strip()
     name, _, parameter = text.partition(":")
-    measure = MEASURES.get(name.lower())
-    if measure is not None:
-        return _built_in(text, measure, parameter)
+    if name.lower() in MEASURES:
+        return _made(text, MEASURES[name.lower()], parameter)
+    if registry.is_known("risk", name):
+        return _made(text, registry.find("risk", name), parameter)
     if text.startswith(UTILITY):
         module, _, attribute = parameter.partition(":")
         return CustomUtility(_imported(text, module, attribute, origin), text)
     if parameter and _numbers(parameter) is None:
-        return _from_outside(_imported(text, name, parameter, origin), text)
-    known = ", ".join(one if one == "neutral" else f"{one}:η" for one in MEASURES)
+        attribute, _, numbers = parameter.partition(":")
+        return _from_outside(_imported(text, name, attribute, origin), text, numbers)
+    known = ", ".join(form_of(one, measure) for one, measure in _all().items())
     raise QuantailError(
-        f"unknown risk {risk!r}: it takes {known}, utility:module:function "
-        f"or module:function.{did_you_mean(name, MEASURES)}"
+        f"unknown risk {risk!r}: it takes {known}, utility:module:function, module:Class "
+        f"or module:function.{did_you_mean(name, _all())}"
     )
 
 
-def _built_in(text: str, measure: type[RiskMeasure], parameter: str) -> RiskMeasure:
+def _all() -> dict[str, type[RiskMeasure]]:
+    return registry.parts("risk")
+
+
+def _made(text: str, measure: type[RiskMeasure], parameter: str) -> RiskMeasure:
     """Return a measure from the numbers behind its name."""
     numbers = _numbers(parameter) if parameter else ()
     try:
@@ -52,27 +59,29 @@ def _built_in(text: str, measure: type[RiskMeasure], parameter: str) -> RiskMeas
             return measure(*numbers)
     except TypeError:  # too many numbers, or too few
         pass
-    if not measure.takes:
-        raise QuantailError(f"risk {text!r}: {measure.name} takes no number.")
-    raise QuantailError(f"risk {text!r}: {measure.name}:η takes {measure.takes}.")
+    name = text.removesuffix(f":{parameter}")
+    if measure.takes:
+        raise QuantailError(f"risk {text!r}: {form_of(name, measure)} takes {measure.takes}.")
+    form = form_of(name, measure)
+    raise QuantailError(
+        f"risk {text!r}: {name} takes {'no number' if form == name else f'numbers, {form}'}."
+    )
 
 
-def _from_outside(found: Any, text: str) -> RiskMeasure:
+def _from_outside(found: Any, text: str, numbers: str) -> RiskMeasure:
     """Return a measure from what `module:name` is: a class, a measure, or a map of τ."""
     if isinstance(found, type) and issubclass(found, RiskMeasure):
-        try:
-            return Named(found(), text)
-        except TypeError as error:
-            raise QuantailError(
-                f"risk {text!r} cannot be made without arguments ({error}): name a measure that is "
-                "made already, such as module:MEASURE."
-            ) from error
+        return _made(text, found, numbers)
+    if numbers:
+        raise QuantailError(f"risk {text!r}: only a class of measures takes numbers.")
     if isinstance(found, RiskMeasure):
         return Named(found, text)
     return Custom(found, text)
 
 
 def _imported(text: str, module: str, attribute: str, origin: Origin | None) -> Any:
+    if registry.is_known("risk", f"{module}:{attribute}"):
+        return registry.find("risk", f"{module}:{attribute}")
     if origin is not None and "<" not in attribute:  # a lambda cannot be imported, trusted or not
         origin.require(module)
     try:

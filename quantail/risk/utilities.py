@@ -13,13 +13,17 @@ from quantail.risk.measures import DecisionContext, RiskMeasure
 
 @dataclass(frozen=True)
 class MeanStd(RiskMeasure):
-    """E[Z] − η std(Z): averse for η > 0, seeking for η < 0."""
+    """E[Z] − η std(Z): averse for η > 0, seeking for η < 0.
+
+    It is not monotone: a rare higher return may raise the deviation more than the mean.
+    """
 
     eta: float
     name = "mean-std"
     summary = "the mean minus η standard deviations: averse above 0, seeking below"
     takes = "a number from -100 to 100"
     neutral_eta = 0.0
+    monotone = False
 
     def in_range(self) -> bool:
         return -100 <= self.eta <= 100
@@ -102,9 +106,6 @@ class Prospect(ExpectedUtility):
         size = torch.where(gain == 0, 1.0, gain.abs()) ** self.exponent
         size = torch.where(gain == 0, 0.0, size)
         return torch.where(gain < 0, -self.loss_aversion * size, size)
-
-    def __str__(self) -> str:
-        return f"{self.name}:{self.loss_aversion:g},{self.reference:g}"
 
 
 @dataclass(frozen=True)

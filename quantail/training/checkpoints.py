@@ -3,7 +3,7 @@
     checkpoints/000010000/agent.safetensors     the online network, which is all that acting needs
                           learner.safetensors   target network, optimizer, running sums
                           actor.safetensors     the current observation of each environment
-                          sampler.safetensors   priorities, if replay is prioritized
+                          sampler.safetensors   the state of the replay sampler, if it has any
                           state.json            counters, generators, episodes, tables, checksums
     checkpoints/last, best                      the name of a checkpoint
 
@@ -74,6 +74,10 @@ class Checkpoint:
 
     path: Path
     state: dict[str, Any]
+
+    def has(self, name: str) -> bool:
+        """Return whether the checkpoint was saved with a file of this name."""
+        return f"{name}.safetensors" in self.state["checksums"]
 
     def arrays(self, name: str) -> Arrays:
         return read_arrays(self.path / f"{name}.safetensors")

@@ -13,11 +13,12 @@ from quantail.errors import QuantailError, damage
 from quantail.evaluation.games import family_of
 from quantail.evaluation.protocols import Protocol, own_protocol
 from quantail.recipes import parts_of
-from quantail.settings import DEFAULTS, Settings
+from quantail.settings import Settings
 from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.results import saved_results
 from quantail.training.risk_config import describe_risk
 from quantail.training.run_folder import RunFolder, RunInfo
+from quantail.training.tables import complete_rows
 
 Array = NDArray[np.float64]
 
@@ -88,10 +89,7 @@ def read_history(run: str | Path) -> History:
     info = folder.read()
     table = folder.table("evaluations")
     try:
-        rows = []
-        if table.exists():
-            with table.open(encoding="utf-8") as file:
-                rows = [row for row in csv.DictReader(file) if row["max"]]
+        rows = complete_rows(table)
         agent = [row for row in rows if row["policy"] == "agent"]
         random = [float(row["mean"]) for row in rows if row["policy"] == "random"]
         curve = {name: np.array([float(row[name]) for row in agent]) for name in CURVE}
@@ -183,9 +181,11 @@ def agent_name(run: History) -> str:
 
 def _differing(info: RunInfo, rivals: Sequence[RunInfo]) -> list[str]:
     """Return the settings in which rivals differ, with this run's values."""
+    values = [one.settings.to_dict() for one in rivals]
+    mine = info.settings.to_dict()  # of parts from outside too, whose names are dotted
     names = [
         name
-        for name in DEFAULTS
-        if name not in INCIDENTAL and len({repr(getattr(one.settings, name)) for one in rivals}) > 1
+        for name in mine
+        if name not in INCIDENTAL and len({repr(one.get(name)) for one in values}) > 1
     ]
-    return [f"{name} {getattr(info.settings, name)}" for name in names]
+    return [f"{name} {mine[name]}" for name in names]

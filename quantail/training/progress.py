@@ -46,7 +46,7 @@ class TerminalReporter(Reporter):
         label = "random play" if policy == "random" else f"step {steps:,}"
         mark = "  best so far" if best else ""
         if not evaluation.risk.is_neutral:
-            mark = f"  {evaluation.risk} {evaluation.value():.2f}{mark}"
+            mark = f"  {evaluation.risk.label} {evaluation.value():.2f}{mark}"
         self.console.print(
             f"  {label:>14}  mean return {evaluation.mean:8.2f}  "
             f"({counted(len(evaluation.returns), 'episode')}, "
@@ -175,7 +175,7 @@ def reporter_for(stream: TextIO, *, quiet: bool) -> TerminalReporter:
 
 
 @contextmanager
-def told_how_to_resume(reporter: TerminalReporter) -> Iterator[None]:
+def suppress_saved_interrupt(reporter: TerminalReporter) -> Iterator[None]:
     """Suppress the KeyboardInterrupt of a run that was saved and has printed how to resume it."""
     try:
         yield

@@ -14,7 +14,7 @@ import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from quantail import seeds
+from quantail import registry, seeds
 from quantail.agents.actor import Actor, Episode, Transition
 from quantail.cluster import connect
 from quantail.envs import EnvSource, make
@@ -22,8 +22,9 @@ from quantail.envs.adapt import newest_frame
 from quantail.errors import QuantailError
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
+from quantail.parts import part_of
 from quantail.risk import RiskMeasure
-from quantail.settings import Settings
+from quantail.settings import PARTS, Settings
 from quantail.training.clock import Clock
 from quantail.training.collector import CHUNK, Truncate
 from quantail.training.run_folder import RunInfo
@@ -48,10 +49,18 @@ class RemoteActor:
     """Steps some environments with its own copy of the network, in a process of its own."""
 
     def __init__(
-        self, info: RunInfo, source: EnvSource, risk: RiskMeasure, index: int, restart: int
+        self,
+        info: RunInfo,
+        source: EnvSource,
+        risk: RiskMeasure,
+        index: int,
+        restart: int,
+        parts: Mapping[str, Any],
     ) -> None:
         torch.set_num_threads(1)
         s = info.settings
+        for kind, part in parts.items():
+            registry.adopt(kind, getattr(s, kind), part)
         self.offset = index * s.num_envs
         self.request: ChunkRequest | None = None
 
@@ -67,7 +76,7 @@ class RemoteActor:
             exploration=generator("exploration"),
             taus=generator("acting-taus"),
             noise=generator("acting-noise"),
-            scheme=s.tau_sampling,
+            settings=s,
         )
         self.actor.start()
 
@@ -105,6 +114,7 @@ class RayCollector:
         self.info, self.source, self.risk, self.learner = info, source, risk, learner
         self.clock, self.truncate, self.warn = clock, truncate, warn
         s = info.settings
+        self.parts = {kind: part_of(kind, s) for kind in PARTS}
         self.epsilons = actor_epsilons(s)
         self.exploring = True  # until learning starts
         cpus = float(self.ray.cluster_resources().get("CPU", 1.0))
@@ -181,7 +191,7 @@ class RayCollector:
 
     def _start_actor(self, index: int) -> None:
         self.actors[index] = self.remote.remote(
-            self.info, self.source, self.risk, index, self.restarts[index]
+            self.info, self.source, self.risk, index, self.restarts[index], self.parts
         )
         self._request_chunk(index)
 

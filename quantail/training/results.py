@@ -1,6 +1,5 @@
 """Save and read the results of `quantail eval` in the folder of a run."""
 
-import math
 import re
 from collections.abc import Sequence
 from datetime import UTC, datetime
@@ -10,10 +9,10 @@ from typing import Any
 from quantail.agents.agent import Agent
 from quantail.errors import QuantailError, damage
 from quantail.evaluation import Evaluation, Protocol
-from quantail.evaluation.protocols import whole_number
 from quantail.files import read_json, write_json
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.run_folder import RunFolder, check_schema
+from quantail.validation import number, string, whole_number
 
 SCHEMA = 1
 
@@ -62,18 +61,17 @@ def saved_results(run: str | Path) -> list[dict[str, Any]]:
 
 def _validated(content: dict[str, Any]) -> dict[str, Any]:
     """Return a saved result after checking the types of its values."""
-    for name in ("created", "env", "risk"):
-        if not isinstance(content[name], str):
-            raise QuantailError(f"{name} takes a string, not {content[name]!r}")
-    for name, least in (("run_seed", 0), ("steps", 0), ("frames", 0), ("episodes", 1)):
-        whole_number(name, content[name], least)
+    least = {"run_seed": 0, "steps": 0, "frames": 0, "episodes": 1}
+    checked: dict[str, Any] = {
+        **{name: string(name, content[name]) for name in ("created", "env", "risk")},
+        **{name: whole_number(name, content[name], bound) for name, bound in least.items()},
+        "mean": number("mean", content["mean"]),
+        "protocol": Protocol.from_dict(content["protocol"]),
+    }
     returns = content["returns"]
-    if not isinstance(returns, list) or len(returns) != content["episodes"]:
-        raise QuantailError(f"returns takes a list of {content['episodes']} numbers")
-    for name, value in [("mean", content["mean"]), *(("returns", one) for one in returns)]:
-        if isinstance(value, bool) or not isinstance(value, int | float) or not math.isfinite(value):
-            raise QuantailError(f"{name} takes a finite number, not {value!r}")
-    return content | {"protocol": Protocol.from_dict(content["protocol"])}
+    if not isinstance(returns, list) or len(returns) != checked["episodes"]:
+        raise QuantailError(f"returns takes a list of {checked['episodes']} numbers.")
+    return content | checked | {"returns": [number("returns", one) for one in returns]}
 
 
 def pick_result(results: Sequence[dict[str, Any]], run: str | Path) -> dict[str, Any]:

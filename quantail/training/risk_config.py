@@ -2,10 +2,11 @@
 
 from dataclasses import dataclass, replace
 
+from quantail import registry
 from quantail.errors import QuantailError
-from quantail.registry import Origin
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.settings import Settings
+from quantail.trust import Origin
 
 
 @dataclass(frozen=True)
@@ -40,7 +41,7 @@ def risk_config_of(settings: Settings, risk: RiskMeasure, origin: Origin | None 
             if not measure.is_neutral and measure.neutral_eta is None:
                 raise QuantailError(
                     f"risk_anneal_steps takes a measure that can be annealed from neutral, such as "
-                    f"cvar, wang or entropic, not {measure}."
+                    f"cvar, wang or entropic, not {measure.label}."
                 )
         if config.behaviour.is_neutral and config.target.is_neutral:
             raise QuantailError(
@@ -67,7 +68,11 @@ def _measure(settings: Settings, part: str, risk: RiskMeasure, origin: Origin | 
 def describe_risk(settings: Settings) -> str:
     """Describe the risk configuration, for example `cvar:0.1` or `cvar:0.1, evaluation neutral`."""
     parts = {part: getattr(settings, f"{part}_risk") for part in PARTS}
-    words = [f"{part} {text}" for part, text in parts.items() if text and text != settings.risk]
+    words = [
+        f"{part} {registry.label('risk', text)}"
+        for part, text in parts.items()
+        if text and text != settings.risk
+    ]
     if settings.risk_anneal_steps:
         words.append(f"annealed over {settings.risk_anneal_steps:,} steps")
-    return ", ".join([settings.risk, *words])
+    return ", ".join([registry.label("risk", settings.risk), *words])

@@ -19,7 +19,7 @@ from quantail.envs.make import FUNCTION
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import own_protocol
 from quantail.files import check_seal, hold, link_error, read_json, write_sealed, write_text
-from quantail.settings import DEFAULTS, Settings
+from quantail.settings import DEFAULTS, Settings, is_dotted
 from quantail.spaces import ActionSpec, ObservationSpec
 from quantail.training.tables import TABLES
 
@@ -223,7 +223,7 @@ def _settings(path: Path, settings: dict[str, Any]) -> Settings:
 
     Ignoring them would silently change the run.
     """
-    if unknown := [name for name in settings if name not in DEFAULTS]:
+    if unknown := [name for name in settings if name not in DEFAULTS and not is_dotted(name)]:
         raise QuantailError(
             f"{path} holds settings that this version of Quantail does not know "
             f"({', '.join(unknown)}): use the version that made the run."

@@ -7,19 +7,19 @@ from typing import Any
 from quantail.errors import QuantailError
 from quantail.evaluation.games import game_of
 from quantail.evaluation.protocols import Protocol
-from quantail.evaluation.results import Result, asked_for, read_results, what_there_is
+from quantail.evaluation.results import Result, describe_selection, list_protocols, read_results
 from quantail.evaluation.starts import read_recording
 from quantail.training.history import Group, History, group_runs, read_history
 from quantail.training.results import pick_result
 
-Kept = dict[str, Any]  # an evaluation as `saved_results` reads it
+SavedResult = dict[str, Any]  # an evaluation as `saved_results` reads it
 
 
 def run_results(
     group: Group, run: History, protocol: str | None = None, starts: str | None = None
-) -> list[tuple[Result, Kept]]:
+) -> list[tuple[Result, SavedResult]]:
     """Return one result for each protocol, recording and risk, as a table row and as it was saved."""
-    kinds: dict[tuple[str, str, str], list[Kept]] = {}
+    kinds: dict[tuple[str, str, str], list[SavedResult]] = {}
     for content in run.results:
         one = content["protocol"]
         if result_of(group, run, content).matches(protocol, starts):
@@ -28,7 +28,7 @@ def run_results(
     return [(result_of(group, run, content), content) for content in picked]
 
 
-def result_of(group: Group, run: History, content: Kept) -> Result:
+def result_of(group: Group, run: History, content: SavedResult) -> Result:
     """Return a saved evaluation as a table row."""
     protocol: Protocol = content["protocol"]
     other = "" if is_own(run, content) else f", played with {content['risk']}"
@@ -45,13 +45,13 @@ def result_of(group: Group, run: History, content: Kept) -> Result:
     )
 
 
-def is_own(run: History, content: Kept) -> bool:
+def is_own(run: History, content: SavedResult) -> bool:
     """Return whether the evaluation used the run's own risk measure."""
     own: str = run.settings.played_risk()
     return bool(content["risk"] == own)
 
 
-def gather_results(
+def collect_results(
     sources: Iterable[str | Path], protocol: str | None = None, starts: str | Path | None = None
 ) -> list[Result]:
     """Return the results of runs and CSV tables.
@@ -72,9 +72,8 @@ def gather_results(
         rows = read_results(path)
         selected = [one for one in rows if one.matches(protocol, chosen)]
         if not selected:
-            raise QuantailError(
-                f"{path} has no result {asked_for(protocol, chosen)}: it has {what_there_is(rows)}."
-            )
+            wanted, existing = describe_selection(protocol, chosen), list_protocols(rows)
+            raise QuantailError(f"{path} has no result {wanted}: it has {existing}.")
         results += selected
     return results
 
@@ -90,5 +89,5 @@ def no_result(group: Group, run: History, protocol: str | None, starts: str | No
     """Return an error message that says why a run has no matching result, and which ones it has."""
     if not run.results:
         return f"{run.path} has no result: make one with `quantail eval {run.path} --protocol NAME`."
-    existing = what_there_is(result_of(group, run, content) for content in run.results)
-    return f"{run.path} has no result {asked_for(protocol, starts)}: it has {existing}."
+    existing = list_protocols(result_of(group, run, content) for content in run.results)
+    return f"{run.path} has no result {describe_selection(protocol, starts)}: it has {existing}."

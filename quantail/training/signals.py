@@ -27,7 +27,7 @@ class StopSignals:
             signal.signal(number, handler)
         self._before.clear()
 
-    def end_as_asked(self) -> None:
+    def raise_signal(self) -> None:
         """Raise what the signal would have raised, now that everything is saved."""
         if self.name == "SIGTERM":
             raise SystemExit(128 + signal.SIGTERM)

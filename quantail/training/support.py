@@ -1,4 +1,4 @@
-"""Check that returns stay within the support of a categorical distribution."""
+"""Check that returns stay within the range that a head can represent."""
 
 import math
 
@@ -23,7 +23,7 @@ class SupportWatch:
             return ""
         self._warned = outside
         return (
-            f"discounted returns from {self.low:.4g} to {self.high:.4g} were seen, but the atoms cover "
-            f"only {self.value_min:g} to {self.value_max:g}: set value_min and value_max to at least "
-            "that range."
+            f"discounted returns from {self.low:.4g} to {self.high:.4g} were seen, but the head "
+            f"represents only {self.value_min:g} to {self.value_max:g}: set value_min and value_max to "
+            "at least that range."
         )

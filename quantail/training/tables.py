@@ -96,6 +96,16 @@ class CsvTable:
         return complete == size
 
 
+def complete_rows(path: Path) -> list[dict[str, str]]:
+    """Return the rows of a table by column name; none if there is no file.
+
+    A row that is being written, or that lacks cells, is left out.
+    """
+    text = path.read_text(encoding="utf-8") if path.exists() else ""
+    lines = io.StringIO(text[: text.rfind("\n") + 1], newline="")
+    return [row for row in csv.DictReader(lines) if None not in row.values()]
+
+
 def last_step(path: Path, columns: tuple[str, ...]) -> int:
     """Return the largest step in a table of a run; raise an error if the file is no such table."""
     content = path.read_bytes() if path.exists() else b""

@@ -6,18 +6,20 @@ from typing import Any
 
 import torch
 
+from quantail import registry
 from quantail.agents.agent import Agent, Risk
 from quantail.envs import EnvSource, default_preset, make, specs_of
 from quantail.envs.make import env_from_file, name_of, require_fresh
 from quantail.errors import DIVERGED, QuantailError
 from quantail.networks import build_network, head_class, head_config
-from quantail.recipes import PRESETS, compose, parts_of
-from quantail.registry import Trust, origin_of
-from quantail.replay import PrioritizedSampler, ReplayStore, require_memory
+from quantail.networks.trial import try_network
+from quantail.parts import admit_parts
+from quantail.recipes import compose, parts_of, preset_file
+from quantail.replay import ReplayStore, require_memory, sampler_class
 from quantail.replay.frames import is_compressed
 from quantail.replay.memory import human_bytes
 from quantail.risk import parse_risk
-from quantail.settings import RISKS, Settings
+from quantail.settings import PARTS, RISKS, Settings, flattened
 from quantail.spaces import ActionSpec, ObservationSpec
 from quantail.training.allocator import keep_large_blocks
 from quantail.training.checkpoints import Checkpoint, Checkpoints
@@ -26,6 +28,7 @@ from quantail.training.risk_config import RiskConfig, describe_risk, risk_config
 from quantail.training.run_folder import RunFolder, RunInfo, default_folder
 from quantail.training.trainer import Trainer
 from quantail.training.unsaved import require_never_saved
+from quantail.trust import Trust, origin_of
 
 
 def train(
@@ -69,16 +72,17 @@ def prepare(
     fallback = default_preset(env)
     preset = preset or fallback
     arguments = {"agent": agent, "risk": None if risk is None else str(parse_risk(risk))}
-    changes = settings | {name: value for name, value in arguments.items() if value is not None}
-    chosen = compose(preset, changes, base=fallback)
-    named = [env, *(value for name, value in changes.items() if name in RISKS)]
-    origin = None if preset in PRESETS else origin_of(preset, trust, *named)
+    given = {name: value for name, value in arguments.items() if value is not None}
+    changes = flattened(settings | given)
+    named = [env, *(value for name, value in changes.items() if name in (*RISKS, *PARTS))]
+    origin = origin_of(preset, trust, *named) if preset_file(preset) else None
+    chosen = compose(preset, changes, base=fallback, origin=origin)
     measure = parse_risk(chosen.risk, origin) if risk is None else parse_risk(risk)
     risk_config = risk_config_of(chosen, measure, origin)
     chosen = with_canonical_risks(chosen, measure, risk_config)
     observation, actions = _specs(env, chosen)
     require_fresh(env)
-    build_network(chosen, observation, actions.count)  # raises unsuitable settings before the run starts
+    try_network(chosen, observation, actions.count)
     threads = chosen.threads or torch.get_num_threads()
     info = RunInfo(name_of(env), preset, chosen, observation, actions, threads)
     folder = RunFolder(out or default_folder(info.env, chosen.agent, chosen.seed))
@@ -113,6 +117,7 @@ def resume(
         longer = info.settings.with_changes({"steps": steps})
         info = RunInfo(**{**vars(info), "settings": longer})
     origin = origin_of(folder.path / "run.json", trust, env, risk)
+    admit_parts(info.settings, origin)
     measure = parse_risk(info.settings.risk, origin) if risk is None else parse_risk(risk)
     if str(measure) != info.settings.risk:
         raise QuantailError(f"{folder.path} was trained with risk {info.settings.risk}, not {measure}.")
@@ -172,6 +177,7 @@ def load(
     folder = RunFolder(run)
     info = folder.read()
     origin = origin_of(folder.path / "run.json", trust, risk)
+    admit_parts(info.settings, origin)
     measure = parse_risk(info.settings.played_risk(), origin) if risk is None else parse_risk(risk)
     checkpoints = Checkpoints(folder.checkpoints)
     if checkpoint is None:
@@ -223,8 +229,7 @@ def _announce(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
     """Report the settings of the run with warnings, and check that the replay buffer fits in memory."""
     s = info.settings
     needed = ReplayStore.bytes_needed(info.observation, s.buffer_size)
-    if s.replay == "prioritized":
-        needed += PrioritizedSampler.bytes_needed(s.buffer_size)
+    needed += sampler_class(s).bytes_needed(s.buffer_size)
     reporter.opening(opening_lines(folder, info, pick_device(s.device), needed))
     require_memory(needed)
     busy = busy_cores()
@@ -270,7 +275,8 @@ def opening_lines(
     """Return the lines that describe a run before it starts."""
     s, shape = info.settings, "×".join(str(n) for n in info.observation.input_shape)
     distribution = head_class(s).describe(head_config(s))
-    parts = [part for part in ("double", "dueling", "noisy", "munchausen") if getattr(s, part)]
+    parts = [one for one in ("double", "dueling", "noisy") if getattr(s, one) and s.is_active(one)]
+    parts += [registry.label("target", s.target)] if s.target != Settings.target else []
     steps = [f"{s.n_step}-step"] if s.n_step > 1 else []
     learning = (
         f"{', '.join([distribution, *parts, *steps])}, batch {s.batch_size}, "
@@ -286,7 +292,7 @@ def opening_lines(
         f"{'action' if info.actions.count == 1 else 'actions'}",
         "agent": f"{agent}, risk {describe_risk(s)}, preset {info.preset}",
         "learning": learning,
-        "replay": f"{s.replay}, {s.buffer_size:,} steps, {memory}",
+        "replay": f"{registry.label('sampler', s.sampler)}, {s.buffer_size:,} steps, {memory}",
         "budget": f"{s.steps:,} steps ({s.steps * s.action_repeat:,} frames), seed {s.seed}, "
         f"{s.total_envs} {'environment' if s.total_envs == 1 else 'environments'}, "
         f"{device.type} with {info.threads} {'thread' if info.threads == 1 else 'threads'}",

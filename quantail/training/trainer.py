@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 import torch
 
-from quantail import seeds
+from quantail import registry, seeds
 from quantail.agents.actor import Actor, Episode, Transition
 from quantail.agents.agent import Agent
 from quantail.agents.schedules import linear
@@ -19,10 +19,9 @@ from quantail.envs.training_signal import training_signal
 from quantail.evaluation.evaluate import PARALLEL_EPISODES, EvaluationStopped, play_episodes
 from quantail.evaluation.protocols import LONGEST, own_protocol
 from quantail.files import sync_folder
-from quantail.learning.learner import Learner
+from quantail.learning.learner import build_learner
 from quantail.networks import ReturnNetwork, build_network
-from quantail.registry import modules_of, trust_flags
-from quantail.replay import PrioritizedSampler, Replay, ReplayJournal, ReplayStore, UniformSampler
+from quantail.replay import Replay, ReplayJournal, ReplayStore, build_sampler
 from quantail.replay.memory import available_memory, human_bytes
 from quantail.training.checkpoints import Checkpoint, Checkpoints, check_state
 from quantail.training.clock import Clock
@@ -35,6 +34,7 @@ from quantail.training.signals import StopSignals
 from quantail.training.sinks import open_sinks
 from quantail.training.support import SupportWatch
 from quantail.training.tables import TABLES, CsvTable
+from quantail.trust import modules_of, trust_flags
 
 RECENT = 100  # episodes in the running mean of returns
 
@@ -59,21 +59,16 @@ class Trainer:
         network = build_network(
             s, info.observation, info.actions.count, seeds.derived_seed(s.seed, "weights")
         )
-        self.learner = Learner(
-            network,
+        self.learner = build_learner(
             s,
+            network,
             risk_config.target,
             taus=self.generators["learning-taus"],
             noise=self.generators["learning-noise"],
             device=device,
         )
         self.store = ReplayStore(info.observation, s.total_envs, s.buffer_size)
-        generator = self.generators["replay"]
-        self.sampler = (
-            PrioritizedSampler(self.store, s.priority_exponent, generator)
-            if s.replay == "prioritized"
-            else UniformSampler(self.store, generator)
-        )
+        self.sampler = build_sampler(s, self.store, self.generators["replay"])
         self.replay = Replay(self.store, self.sampler, s.batch_size, s.n_step, s.discount)
         self.journal = ReplayJournal(folder.replay, self.store)
         self.clock = Clock()
@@ -123,7 +118,7 @@ class Trainer:
             exploration=self.generators["exploration"],
             taus=self.generators["acting-taus"],
             noise=self.generators["acting-noise"],
-            scheme=s.tau_sampling,
+            settings=s,
         )
         return LocalCollector(actor, self.clock, self.store.truncate)
 
@@ -146,7 +141,7 @@ class Trainer:
                 self._finish()
         finally:
             self.close()
-        self.signals.end_as_asked()
+        self.signals.raise_signal()
         return self.agent
 
     def close(self) -> None:
@@ -177,7 +172,7 @@ class Trainer:
                 with self.clock.phase("learning"):
                     priorities = self.learner.update(batch)
                 with self.clock.phase("replay"):
-                    self.replay.update_priorities(priorities)
+                    self.replay.update_priorities(batch.indices, priorities)
         if self.steps // s.target_update_interval > before // s.target_update_interval:
             self.learner.sync_target()
         self.reporter.advanced(self._status())
@@ -354,13 +349,13 @@ class Trainer:
                 steps=self.steps,
                 total_steps=self.settings.steps,
                 frames=self.steps * self.settings.action_repeat,
-                risk=self.settings.played_risk(),
+                risk=registry.label("risk", self.settings.played_risk()),
                 mean_only=self.learner.online.head.mean_only,
                 scores=self.scores,
                 seconds=dict(self.clock.seconds),
                 updates=self.learner.updates,
                 stopped_by=self.signals.name,
-                trust=trust_flags(modules_of([self.info.env, *self.settings.risks()])),
+                trust=trust_flags(modules_of([self.info.env, *self.settings.names_of_code()])),
             )
         )
 
@@ -449,8 +444,7 @@ class Trainer:
         self.learner.restore({k: torch.from_numpy(v) for k, v in checkpoint.arrays("learner").items()})
         self.learner.check_finite()
         self.journal.restore(state["replay"])
-        if self.settings.replay == "prioritized":
-            self.sampler.restore(checkpoint.arrays("sampler"))
+        self.sampler.restore(checkpoint.arrays("sampler") if checkpoint.has("sampler") else {})
         self._last = checkpoint.path.name
         self._segments = {self._last: {part["file"] for part in state["replay"]}}
         seeds.restore(self.generators, state["generators"])

@@ -9,6 +9,7 @@ from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
+from quantail.distributions import ReturnDistribution
 from quantail.evaluation.intervals import CONFIDENCE, mean_intervals, performance_profiles
 from quantail.evaluation.scores import Matrix
 from quantail.risk import CVaR
@@ -66,7 +67,7 @@ def return_histograms(returns: Mapping[str, Array]) -> Figure:
             weights=np.full(len(values), 1 / len(values)),
         )
         axes.axvline(values.mean(), color="k", lw=1)
-        worst = np.sort(values)[: max(1, len(values) // 10)].mean()
+        worst = float(CVaR(0.1).value(ReturnDistribution.of(values)))
         axes.axvline(worst, color="k", lw=1, ls=":")
         episodes = counted(len(values), "episode")
         summary = f"{episodes}, mean {values.mean():.4g}, worst 10 % {worst:.4g}"

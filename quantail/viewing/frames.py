@@ -15,7 +15,7 @@ from numpy.typing import NDArray
 
 from quantail.risk import RiskMeasure
 from quantail.viewing.scenes import TAUS, Scene, tau_weights
-from quantail.viewing.style import new_figure
+from quantail.viewing.style import new_figure, spread_labels
 
 PIXELS = (960, 540)
 DPI = 100
@@ -78,7 +78,7 @@ class FrameRenderer:
         for action, name in enumerate(self.names):
             self._draw_action(scene, action, name, places[action])
         value = self._format(scene.values[scene.chosen])
-        reason = "highest mean" if self.risk.is_neutral else f"highest value under {self.risk}"
+        reason = "highest mean" if self.risk.is_neutral else f"highest value under {self.risk.label}"
         self.axes.set_title(
             f"chooses “{self.names[scene.chosen]}”: {reason}, {value}", fontweight="bold"
         )
@@ -128,7 +128,7 @@ class FrameRenderer:
         if self.risk.is_neutral:
             return "○ mean   ◆ value that is maximised (the mean)   shaded: weight of each τ"
         shaded = "" if self.risk.tau_map is None else "   shaded: weight of each τ"
-        return f"○ mean   ◆ value under {self.risk}{shaded}"
+        return f"○ mean   ◆ value under {self.risk.label}{shaded}"
 
     def _draw_action(self, scene: Scene, action: int, name: str, place: float) -> None:
         best = action == scene.chosen
@@ -167,23 +167,3 @@ class FrameRenderer:
         """Return the space for names at the right, in units of the τ axis."""
         letters = max(len(name) for name in self.names) + 7
         return letters * self._font() * 0.62 / 72 / (PIXELS[0] / DPI * 0.5)
-
-
-def spread_labels(values: NDArray[Any], gap: float, low: float, high: float) -> NDArray[np.float64]:
-    """Return positions close to `values` that are at least `gap` apart, within the range if they fit."""
-    order = np.argsort(values, kind="stable")
-    places = np.asarray(values, np.float64)[order]
-    steps = np.arange(len(places)) * gap
-    # Isotonic regression: the increasing sequence nearest to `places - steps`, by pooling blocks.
-    blocks: list[tuple[float, int]] = []
-    for target in places - steps:
-        mean, count = float(target), 1
-        while blocks and blocks[-1][0] > mean:
-            before, size = blocks.pop()
-            mean, count = (before * size + mean * count) / (size + count), size + count
-        blocks.append((mean, count))
-    base = np.concatenate([np.full(count, mean) for mean, count in blocks])
-    base = np.clip(base, low + gap / 2, max(high - gap / 2 - steps[-1], low + gap / 2))
-    result = np.empty(len(places))
-    result[order] = base + steps
-    return result

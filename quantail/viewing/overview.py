@@ -6,9 +6,9 @@ import numpy as np
 from matplotlib.axes import Axes
 
 from quantail.envs import EnvSource
-from quantail.registry import Trust
 from quantail.training.history import History, read_history
 from quantail.training.train import load
+from quantail.trust import Trust
 from quantail.viewing.figures import draw_quantiles
 from quantail.viewing.moments import find_moments
 from quantail.viewing.style import colour, count_axis, new_figure, styled

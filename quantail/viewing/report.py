@@ -3,15 +3,16 @@
 from collections.abc import Callable, Sequence
 from pathlib import Path
 
+from quantail import registry
 from quantail.errors import QuantailError
 from quantail.evaluation import evaluate
 from quantail.evaluation.results import Result, require_one_protocol
 from quantail.files import write_text
-from quantail.registry import Trust, trusted_modules
 from quantail.training.history import Group, History, group_runs, read_history
 from quantail.training.results import save_result, saved_results
-from quantail.training.select_results import Kept, checksum_of, is_own, no_result, run_results
+from quantail.training.select_results import SavedResult, checksum_of, is_own, no_result, run_results
 from quantail.training.train import load
+from quantail.trust import Trust, trusted_modules
 from quantail.viewing import sections
 from quantail.viewing.page import Report, render, shown_files
 from quantail.viewing.style import styled
@@ -103,12 +104,12 @@ def _results(
     return found
 
 
-def _own_results(group: Group, run: History, choice: Choice) -> list[tuple[Result, Kept]]:
+def _own_results(group: Group, run: History, choice: Choice) -> list[tuple[Result, SavedResult]]:
     """Return the results of the run under its own risk measure."""
     return [one for one in run_results(group, run, *choice) if is_own(run, one[1])]
 
 
-def _only(run: History, results: Sequence[tuple[Result, Kept]]) -> tuple[Result, Kept]:
+def _only(run: History, results: Sequence[tuple[Result, SavedResult]]) -> tuple[Result, SavedResult]:
     """Return the only result of a run, or raise an error that says how to select one."""
     if len(results) == 1:
         return results[0]
@@ -119,7 +120,7 @@ def _only(run: History, results: Sequence[tuple[Result, Kept]]) -> tuple[Result,
 
 def _evaluate(run: History, say: Callable[[str], None], trust: Trust) -> None:
     """Evaluate a run and save the result, if its environment can be made."""
-    risk = f" with {run.settings.played_risk()}" if run.results else ""
+    risk = f" with {registry.label('risk', run.settings.played_risk())}" if run.results else ""
     say(f"{run.path} has no result{risk} yet: evaluating 30 episodes under its own protocol")
     try:
         agent = load(run.path, trust=trust)

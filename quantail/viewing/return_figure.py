@@ -67,7 +67,7 @@ def draw_returns(
             density.set_ylabel("density")
             quantiles.set_title(
                 f"best by the mean (○): {labels[int(mean.argmax())]}, "
-                f"by {measure} (◆): {labels[int(value.argmax())]}"
+                f"by {measure.label} (◆): {labels[int(value.argmax())]}"
             )
         handles, texts = rows[0][0].get_legend_handles_labels()
         figure.legend(handles, texts, loc="outside lower center", ncols=min(count, 6))

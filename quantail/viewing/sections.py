@@ -20,18 +20,19 @@ from quantail.evaluation.result_tables import (
 )
 from quantail.evaluation.results import Result, by_agent, csv_text, require_one_protocol, results_csv
 from quantail.evaluation.scores import normalise
+from quantail.fields import About, shown
 from quantail.recipes import sources
-from quantail.registry import Trust
-from quantail.settings import ABOUT, shown
+from quantail.settings import ABOUT
 from quantail.training.history import Group, History
 from quantail.training.progress import duration
-from quantail.training.select_results import Kept
+from quantail.training.select_results import SavedResult
 from quantail.training.train import load
+from quantail.trust import Trust
 from quantail.viewing import figures
 from quantail.viewing.moments import find_moments
 from quantail.viewing.page import Report, Section
 
-Results = dict[Path, tuple[Result, Kept]]  # the result of each run, and its saved content
+Results = dict[Path, tuple[Result, SavedResult]]  # the result of each run, and its saved content
 ALE = "ALE"
 
 
@@ -50,16 +51,16 @@ def learning_curves(report: Report, groups: Sequence[Group]) -> None:
     section = Section("Learning", [])
     rows = []
     for env in dict.fromkeys(group.env for group in groups):
-        here = [group for group in groups if group.env == env]
-        for group in here:
+        members = [group for group in groups if group.env == env]
+        for group in members:
             for run in group.runs:
                 columns = zip(*(run.curve[name] for name in ("steps", "frames", "mean")), strict=True)
                 for steps, frames, mean in columns:
                     rows.append(
                         [env, group.label, run.settings.seed, int(steps), int(frames), repr(float(mean))]
                     )
-        drawn = [group for group in here if len(group.curves()[0])]
-        for group in here:
+        drawn = [group for group in members if len(group.curves()[0])]
+        for group in members:
             if group not in drawn:
                 section.text.append(
                     f"{group.label} in {env} has no evaluation at a step that all of its seeds share."
@@ -227,9 +228,9 @@ def _settings_table(group: Group, run: History) -> ResultTable:
     except QuantailError:  # the preset file no longer exists
         chosen = {}
     rows = [
-        [name, shown(value), ABOUT[name].unit, chosen.get(name, "")]
+        [name, shown(value), ABOUT.get(name, About()).unit, chosen.get(name, "")]
         for name, value in settings.items()
-        if run.settings.is_active(name)
+        if name not in ABOUT or run.settings.is_active(name)
     ]
     return ResultTable(
         f"{group.label} in {group.env}: settings", ["setting", "value", "unit", "source"], rows

@@ -19,10 +19,10 @@ from quantail.experiments.scoring import Measure, Scale, early, late, scale_of, 
 from quantail.experiments.study import Axis, Config
 from quantail.experiments.tables import scores_csv, table_csv, tables
 from quantail.files import write_text
-from quantail.registry import Trust
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.training.progress import counted
-from quantail.viewing.style import colour, count_axis, new_figure, save_figure, styled
+from quantail.trust import Trust
+from quantail.viewing.style import colour, count_axis, new_figure, save_figure, spread_labels, styled
 
 Scores = dict[tuple[str, ...], float]  # by the variant on each axis
 
@@ -37,6 +37,7 @@ SYMBOLS = {
 }
 WARNING = "#b00020"
 LABEL_HEIGHT = 0.13  # of a label beside a colour bar, as a share of the bar
+LABELLED = (-0.06, 1.04)  # range for labels beside a colour bar, as shares of the bar
 PAPER_MEASURES = ("norm:3",)  # drawn in the paper's figure of distortions, but not used for a policy
 
 
@@ -90,7 +91,7 @@ def _missing_references(results: Results, scale: Scale, measure: Measure) -> lis
     """Return a line on references that have no score yet, or not from all runs; empty if none."""
     missing = []
     for one in results.configs:
-        if one.reference and not (found := score(results, scale, one, measure)).whole:
+        if one.reference and not (found := score(results, scale, one, measure)).complete:
             absent = "not yet" if results.partial else "none"
             known = f"{found.runs} of {found.planned} runs" if found.runs else absent
             missing.append(f"{one.label.upper()}: {known}")
@@ -126,7 +127,7 @@ def _heat(
                 "not yet" if results.partial else "none"
             )  # there is no evaluation in this part of training
             text = scale.text(one.value) if one.runs else absent
-            if not one.whole:
+            if not one.complete:
                 axes.add_patch(
                     Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, hatch="////", ec="0.6", lw=0)
                 )
@@ -150,11 +151,9 @@ def _heat(
 
 def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, high: float) -> None:
     """Mark values on a colour bar, with labels that do not overlap."""
-    ordered = sorted(values.items(), key=lambda item: item[1])
-    for (name, value), placed in zip(
-        ordered, _spread_labels([v for _, v in ordered], low, high), strict=True
-    ):
-        share = (value - low) / (high - low)
+    shares = [(value - low) / (high - low) for value in values.values()]
+    places = spread_labels(shares, LABEL_HEIGHT, *LABELLED)
+    for (name, value), share, placed in zip(values.items(), shares, places, strict=True):
         bar.ax.axhline(value, color="w", lw=2.5)
         bar.ax.axhline(value, color=WARNING, lw=1.2)
         bar.ax.annotate(
@@ -168,17 +167,6 @@ def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, hig
             color=WARNING,
             arrowprops={"arrowstyle": "-", "color": WARNING, "lw": 0.7},
         )
-
-
-def _spread_labels(values: Sequence[float], low: float, high: float) -> list[float]:
-    """Return the heights of labels for increasing values, as shares of the bar, without overlap."""
-    places: list[float] = []
-    for value in values:
-        places.append(max((value - low) / (high - low), places[-1] + LABEL_HEIGHT if places else 0.0))
-    for index in reversed(range(len(places))):
-        above = places[index + 1] - LABEL_HEIGHT if index + 1 < len(places) else 0.97
-        places[index] = min(places[index], above)
-    return places
 
 
 # Any axes: violins
@@ -422,7 +410,7 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
         axes.fill_between(returns, density, color=colour(index), alpha=0.15, lw=0)
         axes.plot(returns, density, color=colour(index), lw=1.3)
         axes.axvline(mean, color=colour(index), lw=1, ls="--")
-        axes.set_title(f"{measure}: mean {mean:.1f}")
+        axes.set_title(f"{measure.label}: mean {mean:.1f}")
         axes.set_yticks([])
         axes.spines["left"].set_visible(False)
         # Each panel has its own height: a sharp measure such as CVaR(0.1) would flatten all others.

@@ -7,9 +7,11 @@ from pathlib import Path
 from typing import Any
 
 import matplotlib as mpl
+import numpy as np
 from matplotlib.axes import Axes
 from matplotlib.figure import Figure
 from matplotlib.ticker import EngFormatter
+from numpy.typing import ArrayLike, NDArray
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 RULES: dict[Any, Any] = {
@@ -84,3 +86,29 @@ def save_figure(figure: Figure, stem: Path) -> tuple[Path, Path]:
     figure.savefig(png, dpi=200)
     svg.write_bytes(svg_of(figure))
     return png, svg
+
+
+def spread_labels(values: ArrayLike, gap: float, low: float, high: float) -> NDArray[np.float64]:
+    """Return positions close to `values` that are at least `gap` apart, within the range if they fit.
+
+    A label is `gap` high, so its centre keeps half of that from the ends of the range.
+    """
+    wanted = np.asarray(values, np.float64)
+    order = np.argsort(wanted, kind="stable")
+    places = wanted[order]
+    if not places.size:
+        return places
+    steps = np.arange(len(places)) * gap
+    # Isotonic regression: the increasing sequence nearest to `places - steps`, by pooling blocks.
+    blocks: list[tuple[float, int]] = []
+    for target in places - steps:
+        mean, count = float(target), 1
+        while blocks and blocks[-1][0] > mean:
+            before, size = blocks.pop()
+            mean, count = (before * size + mean * count) / (size + count), size + count
+        blocks.append((mean, count))
+    base = np.concatenate([np.full(count, mean) for mean, count in blocks])
+    base = np.clip(base, low + gap / 2, max(high - gap / 2 - steps[-1], low + gap / 2))
+    result = np.empty(len(places))
+    result[order] = base + steps
+    return result

@@ -14,6 +14,7 @@ from quantail.envs.adapt import Adapter
 from quantail.envs.names import action_names, picture_legend
 from quantail.errors import QuantailError
 from quantail.risk import RiskMeasure, parse_risk
+from quantail.validation import whole_number
 from quantail.viewing.frames import PIXELS, FrameRenderer
 from quantail.viewing.pictures import picture_of, with_pictures
 from quantail.viewing.scenes import Scene, make_scene
@@ -52,10 +53,8 @@ def make_video(
 ) -> VideoInfo:
     """Play an episode, or its first `steps`, and write it to an MP4 file with one frame per decision."""
     path = Path(file)
-    _check("steps", steps, 1)
-    _check("seed", seed, 0)
-    if fps is not None:
-        _check("fps", fps, 1, MAX_FPS)
+    steps, seed = whole_number("steps", steps, 1), whole_number("seed", seed, 0)
+    fps = None if fps is None else whole_number("fps", fps, 1, MAX_FPS)
     measure = agent.risk if risk is None else parse_risk(risk)
     ffmpeg = _ffmpeg()
     part = _part_of(path)
@@ -112,13 +111,6 @@ def _part_of(path: Path) -> Path:
     except OSError as error:
         raise QuantailError(f"{path} cannot be written: {error.strerror}.") from error
     return part
-
-
-def _check(name: str, value: object, least: int, most: int | None = None) -> None:
-    whole = isinstance(value, int | np.integer) and not isinstance(value, bool)
-    if not whole or value < least or (most is not None and value > most):  # type: ignore[operator]
-        allowed = f"of at least {least}" if most is None else f"from {least} to {most}"
-        raise QuantailError(f"{name} takes a whole number {allowed}, not {value!r}.")
 
 
 def _ffmpeg() -> Any:

@@ -9,11 +9,11 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.envs.adapt import Adapter
+from quantail.envs.adapt import Adapter, observation_checksum
 from quantail.envs.make import kind_of
 from quantail.envs.player import make_player
 from quantail.errors import QuantailError
-from quantail.evaluation.starts import MARK_EVERY, Game, Recording, mark, read_recording
+from quantail.evaluation.starts import MARK_EVERY, Game, Recording, read_recording
 from quantail.training.signals import StopSignals
 from quantail.viewing.keys import Keyboard, controls_of
 
@@ -116,13 +116,13 @@ class Play:
         clock = self.window.pygame.time.Clock()
         with StopSignals() as stop:
             try:
-                while not stop.name and self.turn():
+                while not stop.name and self.advance():
                     clock.tick(self.fps if self.state == "playing" else 30)
             finally:
                 self.close()
         return stop
 
-    def turn(self) -> bool:
+    def advance(self) -> bool:
         """Read the keys, take one action if a game is running, and draw; return whether to continue."""
         pygame = self.window.pygame
         for event in pygame.event.get():
@@ -173,7 +173,7 @@ class Play:
         self._actions.append(action)
         self._score, self._steps = self._score + reward, self._steps + 1
         if self._steps % MARK_EVERY == 0:
-            self._marks.append(mark(self._seen))
+            self._marks.append(observation_checksum(self._seen))
         if terminated or truncated:
             self._save()
             self.state = "over"
@@ -182,8 +182,8 @@ class Play:
         """Append this game to the file, unless it is empty or already saved."""
         if not self._actions:
             return
-        marks = [*self._marks, mark(self._seen)] if self._steps % MARK_EVERY else self._marks
-        game = Game(self.seed, tuple(self._actions), self._score, tuple(marks))
+        last = [observation_checksum(self._seen)] if self._steps % MARK_EVERY else []
+        game = Game(self.seed, tuple(self._actions), self._score, (*self._marks, *last))
         saved = read_recording(self.file) if self.file.exists() else self.recording
         recording = replace(saved, games=(*saved.games, game))
         recording.write(self.file)

@@ -18,7 +18,7 @@ def actor(env="CartPole-v1", envs=2, risk=None, seed=0, **changes):
     spec, actions = specs_of(made[0])
     network = build_network(settings, spec, actions.count, seed=1)
     generators = [np.random.default_rng([seed, k]) for k in range(4)]
-    mine = Actor(made, network, risk or Neutral(), torch.device("cpu"), *generators)
+    mine = Actor(made, network, risk or Neutral(), torch.device("cpu"), *generators, settings)
     mine.start()
     return mine
 

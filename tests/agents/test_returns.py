@@ -10,7 +10,7 @@ from quantail.risk import CVaR
 from tests.helpers.agents import agent
 
 
-@pytest.fixture(params=["iqn", "qr-dqn", "c51", "fqf", "dqn"])
+@pytest.fixture(params=["iqn", "qr-dqn", "c51", "fqf", "dqn", "hl-gauss"])
 def mine(request):
     return agent(agent=request.param)
 
@@ -87,8 +87,9 @@ def test_every_agent_has_a_law():
         assert np.isfinite(mine.returns(seen(mine)).std()).all()
 
 
-def test_the_mean_alone_has_no_deviation():
-    mine = agent(agent="dqn")
+@pytest.mark.parametrize("name", ["dqn", "hl-gauss"])
+def test_the_mean_alone_has_no_deviation(name):
+    mine = agent(agent=name)
     assert mine.returns(seen(mine)).std() == pytest.approx(0)
 
 
@@ -105,7 +106,7 @@ def test_the_mean_alone_has_no_deviation():
         (lambda z: z.cdf([[0.0]]), "finite numbers"),
         (lambda z: z.sample(0), "count takes a whole number of at least 1, not 0"),
         (lambda z: z.sample(2.5), "count takes a whole number of at least 1, not 2.5"),
-        (lambda z: z.sample("3"), "count takes a whole number"),
+        (lambda z: z.sample("three"), "count takes a whole number"),
         (lambda z: z.sample(True), "count takes a whole number"),
         (lambda z: z.sample(3, seed=-1), "seed takes a whole number of at least 0, not -1"),
     ],

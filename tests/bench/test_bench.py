@@ -95,7 +95,7 @@ def test_the_command_prints_and_writes_rows_with_their_bounds(tmp_path, capsys):
 @pytest.mark.parametrize(
     ("words", "expected"),
     [
-        (["lerner"], "unknown bench 'lerner': it takes learner, act, replay, end-to-end"),
+        (["lerner"], "bench takes learner, act, replay, end-to-end"),
         (["--seconds", "nan"], "seconds takes a number"),
         (["--seconds", "-1"], "seconds takes a number"),
         (["--threads", "two"], "threads takes a whole number"),

@@ -214,7 +214,7 @@ def test_different_recordings_of_one_game_are_refused_and_of_two_games_are_not(t
     other = "Alien,500,human-starts v1 (x),recording 2 by a person"
     assert command("scores", table(tmp_path, *lines, f"a,{other}")) == 0
     assert command("scores", table(tmp_path, *lines, f"b,{other.replace('Alien', 'Pong')}")) == 2
-    assert "pong was begun from different starts: recording 1 by a person" in capsys.readouterr().err
+    assert "pong was evaluated from different starts: recording 1 by a person" in capsys.readouterr().err
 
 
 def test_for_environments_with_their_own_protocols_no_useless_choice_is_suggested(tmp_path, capsys):

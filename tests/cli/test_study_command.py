@@ -6,6 +6,7 @@ from quantail.experiments.engines import Event
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.progress import LiveView, PlainView
 from quantail.experiments.runner import StudyOutcome
+from quantail.training.tables import TIMING, CsvTable
 from tests.helpers.fakes import fake_results, rising
 from tests.helpers.runs import command
 
@@ -44,7 +45,7 @@ def test_options_for_an_axis_are_shown_only_if_the_study_has_it(name, capsys):
 
 def test_mistakes_are_refused_in_one_sentence(capsys, tmp_path):
     for words, said in (
-        (("study", "sampels"), "unknown study 'sampels'"),
+        (("study", "sampels"), "not 'sampels'. Did you mean 'samples'?"),
         (("study", "status", tmp_path / "none"), "there is no study at"),
         (("study", "figures", tmp_path / "none"), "there is no study at"),
         (("study", "samples", "--small", "--seeds", "0"), "seeds takes a whole number of at least 1"),
@@ -72,12 +73,17 @@ def test_figures_draws_a_partial_study_and_says_so(tmp_path, capsys):
     assert command("scores", folder.figures / "scores.csv") == 0
 
 
+def write_timing(run):
+    row = {"steps": 3000, "frames": 3000, "seconds": 10, "steps_per_second": 250.0}
+    CsvTable(run.table("timing"), TIMING).add({**row, "updates_per_second": 60.0})
+
+
 def test_status_shows_started_and_failed_runs(tmp_path, capsys):
     folder = StudyFolder(tmp_path / "study")
     folder.open(read_study("risk", small=True))
     started, failed, *_ = folder.jobs
     (folder.runs / started).mkdir()
-    folder.run(started).table("timing").write_text("steps,frames,seconds,a,b\n3000,3000,10,250.0,60\n")
+    write_timing(folder.run(started))
     folder.note_failure(failed, "the machine was lost")
     assert command("study", "status", folder.path) == 0
     said = " ".join(capsys.readouterr().out.split())
@@ -88,9 +94,9 @@ def test_status_shows_started_and_failed_runs(tmp_path, capsys):
 
 
 def test_a_long_study_needs_a_confirmation_on_a_terminal_or_yes(tmp_path, monkeypatch, capsys):
-    asked = []
+    questions = []
     monkeypatch.setattr("sys.stdin.isatty", lambda: True, raising=False)
-    monkeypatch.setattr("builtins.input", lambda: asked.append(1) or "n")
+    monkeypatch.setattr("builtins.input", lambda: questions.append(1) or "n")
 
     def only_confirms(study, out, *, confirm, **_):
         folder = StudyFolder(out)
@@ -108,7 +114,7 @@ def test_a_long_study_needs_a_confirmation_on_a_terminal_or_yes(tmp_path, monkey
     assert "200,000,000 frames" in said
     assert "not started" in said
     assert command(*words, "--yes") == 0
-    assert len(asked) == 1
+    assert len(questions) == 1
 
     def ctrl_d():
         raise EOFError
@@ -125,7 +131,7 @@ def test_the_live_table_shows_rates_time_left_and_reasons(tmp_path):
     folder.open(read_study("risk", small=True))
     one, two, *_ = jobs = list(folder.jobs)
     (folder.runs / one).mkdir()
-    folder.run(one).table("timing").write_text("steps,frames,seconds,a,b\n3000,3000,10,250.0,60\n")
+    write_timing(folder.run(one))
     view = LiveView(Console(width=150))
     PlainView.on_start(view, folder, None, [folder.jobs[name] for name in jobs])
     view.on_event(Event(one, "started"))

@@ -287,7 +287,7 @@ def test_states_that_cannot_be_compared_have_a_remark_instead_of_a_distance():
         for probe in found.probes:
             assert said in probe.remark
             assert probe.distance is None
-        assert said in found.spots_table().rows[0][-1]
+        assert said in found.probes_table().rows[0][-1]
 
 
 def test_rare_randomness_is_not_taken_for_determinism():
@@ -389,24 +389,24 @@ def test_an_output_path_that_cannot_be_written_is_refused_before_playing(
 
 
 def test_the_last_checkpoint_is_calibrated_by_default(cartpoles, monkeypatch):
-    asked = []
+    checkpoints = []
 
     def loaded(run, checkpoint, **options):
-        asked.append(checkpoint)
+        checkpoints.append(checkpoint)
         raise QuantailError("enough.")
 
     monkeypatch.setattr("quantail.cli.calibrate.load", loaded)
     command("calibrate", cartpoles / "iqn-0")
     command("calibrate", cartpoles / "iqn-0", "--checkpoint", "best")
-    assert asked == ["last", "best"]
+    assert checkpoints == ["last", "best"]
 
 
 @pytest.mark.parametrize(
-    "asked", [{"seed": -1}, {"seed": "x"}, {"episodes": 1}, {"states": -1}, {"continuations": 1}]
+    "arguments", [{"seed": -1}, {"seed": "x"}, {"episodes": 1}, {"states": -1}, {"continuations": 1}]
 )
-def test_invalid_arguments_raise_a_clear_error(asked):
-    with pytest.raises(QuantailError, match=f"{next(iter(asked))} takes a whole number"):
-        calibrate(Oracle(), **asked)
+def test_invalid_arguments_raise_a_clear_error(arguments):
+    with pytest.raises(QuantailError, match=f"{next(iter(arguments))} takes a whole number"):
+        calibrate(Oracle(), **arguments)
 
 
 def test_the_bias_is_the_mean_overestimation():

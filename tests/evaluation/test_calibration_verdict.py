@@ -12,12 +12,13 @@ from quantail.evaluation.calibration.ranks import (
     bootstrap_ratios,
     crossing,
     distance_noise,
-    interval,
     rank,
     stratified_normal,
     tolerance,
 )
 from quantail.evaluation.calibration.run import build_calibration
+from quantail.evaluation.calibration.verdict import tails
+from quantail.evaluation.intervals import interval
 from quantail.risk import Neutral
 from quantail.viewing.calibration import calibration_figure
 
@@ -147,6 +148,14 @@ def test_a_return_outside_its_distribution_has_an_extreme_rank():
     assert high > 1 - 1e-6
 
 
+def test_a_tail_is_the_mean_of_the_five_percent_beyond_it():
+    worst, best = tails(NORMAL, 2 * NORMAL[::-1] + 1)
+    expected = stats.norm.expect(ub=stats.norm.ppf(0.05), conditional=True)
+    assert (worst.predicted, best.predicted) == pytest.approx((expected, -expected), abs=0.01)
+    assert worst.measured == pytest.approx(1 + 2 * expected, abs=0.02)
+    assert best.measured == pytest.approx(1 - 2 * expected, abs=0.02)
+
+
 def test_episodes_are_weighted_by_their_steps():
     counts = np.array([1, 50, 3, 200])
     low, high = interval(bootstrap_ratios(0.25 * counts[:, None], counts))
@@ -155,13 +164,6 @@ def test_episodes_are_weighted_by_their_steps():
     # Of two episodes, only the long one has its steps below: the share is 99 %, not 50 %.
     shares = bootstrap_ratios(np.array([[0.0], [99.0]]), np.array([1, 99]))
     assert np.median(shares) == pytest.approx(0.99)
-
-
-def test_a_bootstrap_does_not_depend_on_its_block_size(monkeypatch):
-    sums = np.random.default_rng(0).random((50, 2))
-    whole = bootstrap_ratios(sums, np.ones(50, int))
-    monkeypatch.setattr("quantail.evaluation.calibration.ranks.BLOCK_NUMBERS", 700)
-    assert np.allclose(bootstrap_ratios(sums, np.ones(50, int)), whole)
 
 
 def test_the_distance_noise_agrees_with_repeated_samples():

@@ -2,7 +2,7 @@ import numpy as np
 import pytest
 
 from quantail.envs.worlds import WORLDS, solve
-from quantail.evaluation.known_distributions import nearness
+from quantail.evaluation.known_distributions import compare_with_exact
 from quantail.risk import CVaR, Neutral
 
 
@@ -41,7 +41,7 @@ class OracleReturns:
 @pytest.mark.parametrize("name", WORLDS)
 def test_an_exact_agent_has_no_error_anywhere(name):
     world = WORLDS[name]()
-    rows = nearness(Oracle(world, {}), world)
+    rows = compare_with_exact(Oracle(world, {}), world)
     assert len(rows) == len(world.states) * len(world.actions)
     assert max(row.distance for row in rows) < 0.02
     assert max(abs(row.tail_error) for row in rows) < 1e-3
@@ -49,11 +49,11 @@ def test_an_exact_agent_has_no_error_anywhere(name):
 
 def test_a_shifted_prediction_has_that_error_and_only_there():
     world = WORLDS["Quantail/WindyCliff-v0"]()
-    rows = nearness(Oracle(world, {((0, 0), 1): 0.5, ((1, 2), 0): -2.0}), world, CVaR(0.25))
+    rows = compare_with_exact(Oracle(world, {((0, 0), 1): 0.5, ((1, 2), 0): -2.0}), world, CVaR(0.25))
     found = {(row.state, row.action): row for row in rows}
     assert found[(0, 0), 1].distance == pytest.approx(0.5, abs=0.02)
     assert found[(0, 0), 1].tail_error == pytest.approx(0.5, abs=1e-3)
     assert found[(1, 2), 0].tail_error == pytest.approx(-2.0, abs=1e-3)
     assert sum(row.distance > 0.1 for row in rows) == 2
-    assert found[(0, 0), 1].near
-    assert not found[(1, 2), 0].near
+    assert found[(0, 0), 1].near_policy
+    assert not found[(1, 2), 0].near_policy

@@ -5,8 +5,9 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+from quantail.distributions import ReturnDistribution
 from quantail.errors import QuantailError
-from quantail.evaluation.risk_profile import conditional_value_at_risk, risk_profile, value_at_risk
+from quantail.evaluation.risk_profile import risk_profile, statistics
 from quantail.risk import CVaR
 from tests.helpers.agents import agent
 from tests.helpers.runs import command
@@ -17,8 +18,10 @@ def test_cvar_is_the_mean_of_the_quantiles_below_its_level(returns, level):
     values = np.sort(np.array(returns))
     taus = (np.arange(20_000) + 0.5) / 20_000 * level
     quantiles = values[np.minimum((taus * len(values)).astype(int), len(values) - 1)]
-    assert conditional_value_at_risk(values, level) == pytest.approx(quantiles.mean(), abs=0.05)
-    assert conditional_value_at_risk(values, 1.0) == pytest.approx(values.mean())
+    mean, _, cvar = statistics(ReturnDistribution.of(values), level)
+    assert mean == pytest.approx(values.mean())
+    assert cvar == pytest.approx(quantiles.mean(), abs=0.05)
+    assert statistics(ReturnDistribution.of(values), 1.0)[2] == pytest.approx(values.mean())
 
 
 @given(
@@ -26,7 +29,7 @@ def test_cvar_is_the_mean_of_the_quantiles_below_its_level(returns, level):
 )
 def test_var_is_the_least_return_with_that_share_of_episodes_at_or_below_it(returns, level):
     values = np.array(returns, float)
-    found = float(value_at_risk(values, level))
+    found = statistics(ReturnDistribution.of(values), level)[1]
     reached = [z for z in sorted(set(returns)) if (values <= z).mean() >= level - 1e-9]
     assert found == reached[0]
 
@@ -51,14 +54,19 @@ def test_the_interval_of_the_mean_is_close_to_that_of_a_normal_distribution():
     assert figure.high - figure.low == pytest.approx(2 * half, rel=0.15)
 
 
-def test_many_episodes_are_resampled_in_blocks_of_bounded_size(monkeypatch):
-    profile = risk_profile(agent(), ["neutral"], episodes=40)
-    whole = profile.figures(profile.played[0])["mean"]
-    monkeypatch.setattr("quantail.evaluation.risk_profile.BLOCK_SIZE", 100)
-    parts = profile.figures(profile.played[0])["mean"]
-    assert parts.value == whole.value
-    assert parts.low == pytest.approx(whole.low, rel=0.03)
-    assert parts.high == pytest.approx(whole.high, rel=0.03)
+def test_the_interval_is_that_of_statistics_of_episodes_drawn_with_replacement():
+    profile = risk_profile(agent(), ["neutral"], episodes=40, level=0.15)
+    returns = profile.played[0].returns
+    drawn = np.random.default_rng(1).choice(returns, (4_000, 40))
+    worst = np.sort(drawn)[:, :6]  # 15 % of 40
+    for figure, samples in zip(
+        profile.figures(profile.played[0]).values(),
+        (drawn.mean(axis=1), worst[:, 5], worst.mean(axis=1)),
+        strict=True,
+    ):
+        low, high = np.quantile(samples, [0.025, 0.975])
+        assert figure.low == pytest.approx(low, abs=0.1 * returns.std())
+        assert figure.high == pytest.approx(high, abs=0.1 * returns.std())
 
 
 def test_a_tail_of_few_episodes_gets_a_note():
@@ -97,15 +105,3 @@ def test_the_command_prints_every_measure(cartpoles, capsys):
     assert command("risk-profile", cartpoles / "dqn-0", "--episodes", 2) == 0
     assert "learns only the mean" in capsys.readouterr().out
     assert command("risk-profile", cartpoles / "iqn-0", "--level", "2") == 2
-
-
-def test_the_worlds_command_lists_and_solves_worlds(capsys):
-    assert command("worlds") == 0
-    assert "Quantail/WindyCliff-v0" in capsys.readouterr().out
-    assert command("worlds", "WindyCliff", "--risk", "neutral", "--risk", "cvar:0.1") == 0
-    said = capsys.readouterr().out
-    assert "on on on on on" in said
-    assert "up on on on on down" in said
-    assert command("worlds", "Cliff") == 2
-    assert "Did you mean 'Quantail/WindyCliff-v0'" in capsys.readouterr().err
-    assert command("worlds", "--risk", "neutral") == 2

@@ -183,8 +183,8 @@ def test_the_protocol_of_a_result_accepts_its_own_recording_and_no_other(breakou
     other = replace(PROTOCOLS["human-starts"], max_frames=210, starts="recording x by a person")
     with pytest.raises(QuantailError, match="starts from recording x by a person, not from recording"):
         evaluate(mine, protocol=other, starts=breakout, episodes=2)
-    own = replace(other, starts=breakout.told)
-    assert evaluate(mine, protocol=own, starts=breakout, episodes=2).protocol.starts == breakout.told
+    own = replace(other, starts=breakout.label)
+    assert evaluate(mine, protocol=own, starts=breakout, episodes=2).protocol.starts == breakout.label
 
 
 def test_the_result_names_the_recording_it_started_from(breakout):
@@ -209,7 +209,7 @@ def test_starts_of_another_game_are_refused_by_name(breakout):
 
 def test_a_changed_protocol_is_refused_with_the_change_named(breakout):
     sticky = Recording(breakout.env, breakout.by, breakout.conditions | {"sticky": 0.25}, breakout.games)
-    with pytest.raises(QuantailError, match=r"another protocol: sticky 0.25 \(here 0.0\)"):
+    with pytest.raises(QuantailError, match=r"another protocol: sticky 0.25 \(now 0.0\)"):
         sticky.require_fit(BREAKOUT)
 
 

@@ -26,10 +26,10 @@ GAMES = 'games = ["CartPole-v1"]\n'
         ("---\n[grid]\nkappa = [1.0]", "games takes a list of environments"),
         ('games = ["Nowhere-v0"]\n---\n[grid]\nkappa = [1.0]', "unknown environment 'Nowhere-v0'"),
         (GAMES + "seeds = 0\n---\n[grid]\nkappa = [1.0]", "seeds takes a whole number"),
-        (GAMES + "figure = 'pie'\n---\n[grid]\nkappa = [1.0]", "unknown figure 'pie'"),
+        (GAMES + "figure = 'pie'\n---\n[grid]\nkappa = [1.0]", "curves or aggregate, not 'pie'."),
         (GAMES + "figure = 'heatmap'\n---\n[grid]\nkappa = [1.0]", "heatmap takes a grid of two axes"),
-        (GAMES + "preset = 'own.toml'\n---\n[grid]\nkappa = [1.0]", "unknown preset"),
-        (GAMES + "gird = 1\n---\n[grid]\nkappa = [1.0]", "unknown key 'gird'"),
+        (GAMES + "preset = 'own.toml'\n---\n[grid]\nkappa = [1.0]", "preset takes atari"),
+        (GAMES + "gird = 1\n---\n[grid]\nkappa = [1.0]", "not 'gird'. Did you mean 'grid'?"),
         ("small = 3\n" + GAMES + "---\n[grid]\nkappa = [1.0]", "small takes a table [small], not 3"),
         (GAMES + "---\nthreads = 0\n[grid]\nkappa = [1.0]", "a study's threads take 1 or more"),
         (GAMES + "---\n[grid]\nthreads = [0, 1]", "a study's threads take 1 or more"),
@@ -123,5 +123,5 @@ def test_a_folder_with_another_study_or_other_files_is_refused(tiny, unbroken, t
 def test_more_jobs_than_the_machine_has_cores_are_refused(tiny, tmp_path):
     with pytest.raises(QuantailError, match="jobs 1000 with 1 thread each does not fit"):
         run_study(read_study(tiny), tmp_path / "out", jobs=1000)
-    with pytest.raises(QuantailError, match="unknown engine 'rey': it takes local or ray"):
+    with pytest.raises(QuantailError, match="engine takes local or ray, not 'rey'"):
         run_study(read_study(tiny), tmp_path / "out", engine="rey")

@@ -142,7 +142,7 @@ def test_a_run_without_run_json_starts_only_if_nothing_can_be_lost(tiny, tmp_pat
 
 @pytest.mark.parametrize("by_ray", [False, True])
 def test_a_run_that_gets_a_stop_request_is_stopped_and_not_failed(tiny, tmp_path, monkeypatch, by_ray):
-    def asked(folder, name, reporter):
+    def fake_train(folder, name, reporter):
         end = SystemExit(143)
         if by_ray:
             end.ray_terminate_msg = "The process receives a SIGTERM."
@@ -150,7 +150,7 @@ def test_a_run_that_gets_a_stop_request_is_stopped_and_not_failed(tiny, tmp_path
             reporter.stopped = True
         raise end
 
-    monkeypatch.setattr("quantail.experiments.job._train", asked)
+    monkeypatch.setattr("quantail.experiments.job._train", fake_train)
     folder = StudyFolder(tmp_path / "out")
     folder.open(read_study(tiny))
     assert run_job(folder.path, next(iter(folder.jobs))) == "stopped"
@@ -159,16 +159,16 @@ def test_a_run_that_gets_a_stop_request_is_stopped_and_not_failed(tiny, tmp_path
 def test_the_engine_is_sized_for_the_largest_run_of_a_study(tmp_path, monkeypatch):
     text = 'games = ["CartPole-v1"]\n---\n[grid.where]\none = { threads = 1 }\nmany = '
     study = read_study(study_file(tmp_path, text + '{ threads = 3, device = "cuda" }'))
-    asked = {}
+    needed = {}
 
     def make_engine(name, **needs):
-        asked.update(needs)
+        needed.update(needs)
         raise QuantailError("enough")
 
     monkeypatch.setattr("quantail.experiments.runner.make_engine", make_engine)
     with pytest.raises(QuantailError, match="enough"):
         run_study(study, tmp_path / "out", gpus=0.5)
-    assert (asked["threads"], asked["gpus"]) == (3, 0.5)
+    assert (needed["threads"], needed["gpus"]) == (3, 0.5)
 
 
 def test_a_run_whose_process_is_killed_fails_with_the_name_of_the_signal(tiny, tmp_path):

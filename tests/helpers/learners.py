@@ -3,7 +3,7 @@
 import numpy as np
 import torch
 
-from quantail.learning.batch import Batch
+from quantail.batch import Batch
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.risk import Neutral
@@ -30,6 +30,7 @@ def batch(size=4, seed=0, actions=2, done=0.3):
         discounts=0.9 * (torch.rand(size, generator=g) > done).float(),
         next_observations=torch.randn(size, 3, generator=g),
         weights=torch.ones(size),
+        indices=torch.arange(size),
     )
 
 

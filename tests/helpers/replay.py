@@ -5,6 +5,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
+from quantail.registry import NoConfig
 from quantail.replay import Replay, ReplayStore, UniformSampler
 from quantail.spaces import ObservationSpec
 from tests.helpers.oracle import ReplayOracle
@@ -15,7 +16,8 @@ ENDINGS = st.sampled_from(["", "", "", "", "terminated", "truncated", "life", "c
 
 
 def uniform(store, batch_size, n_step, discount):
-    return Replay(store, UniformSampler(store, np.random.default_rng(0)), batch_size, n_step, discount)
+    sampler = UniformSampler(store, np.random.default_rng(0), NoConfig())
+    return Replay(store, sampler, batch_size, n_step, discount)
 
 
 class EpisodeRecorder:

@@ -46,7 +46,7 @@ QUICK = {
 def quick(agent, env="CartPole-v1"):
     """Return the settings for a tiny run of an agent."""
     settings = QUICK[env] | {"agent": agent}
-    if AGENTS[agent].parts.get("munchausen"):
+    if AGENTS[agent].parts.get("target") == "munchausen":
         settings["n_step"] = 1
     if AGENTS[agent].parts["head"] != "implicit":
         settings = {k: v for k, v in settings.items() if not k.endswith("_samples")}
@@ -90,13 +90,14 @@ def quantail(*words, **options):
     )
 
 
-def kill_when(condition, *words, how=signal.SIGKILL):
+def kill_when(condition, *words, how=signal.SIGKILL, **options):
     """Start the command and send it a signal once the condition holds; return its status and stderr."""
     process = subprocess.Popen(
         [sys.executable, "-m", "quantail", *map(str, words)],
         stdout=subprocess.DEVNULL,
         stderr=subprocess.PIPE,
         text=True,
+        **options,
     )
     deadline = time.monotonic() + 200
     while not condition():

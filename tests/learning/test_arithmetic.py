@@ -5,7 +5,7 @@ import torch
 
 from tests.helpers.learners import batch, learner
 
-HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions")
+HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions", "hl-gauss")
 
 
 @pytest.mark.parametrize("head", HEADS)

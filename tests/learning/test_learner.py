@@ -4,8 +4,8 @@ import numpy as np
 import pytest
 import torch
 
+from quantail.batch import Batch
 from quantail.errors import QuantailError
-from quantail.learning.batch import Batch
 from quantail.networks import build_network
 from quantail.risk import CVaR, Neutral, Wang, parse_risk
 from quantail.taus import midpoints
@@ -142,7 +142,7 @@ def bandit():
         arms = rng.integers(2, size=128)
         pay = np.where(arms == 0, rng.normal(1.0, 2.0, 128), 0.6).astype(np.float32)
         pulled = torch.from_numpy(arms), torch.from_numpy(pay), torch.zeros(128)
-        mine.update(Batch(state, *pulled, state, torch.ones(128)))
+        mine.update(Batch(state, *pulled, state, torch.ones(128), torch.arange(128)))
     return mine.online
 
 
@@ -176,22 +176,34 @@ def test_the_mean_prefers_the_risky_arm_and_cvar_the_sure_one(bandit):
     ("name", "put", "says"),
     [
         (
-            "optimizer.torso.1.weight.MOMENT",
+            "optimizer.torso.layers.1.weight.MOMENT",
             torch.zeros(()),
             "shape \\(\\), and it takes float32",
         ),
-        ("optimizer.torso.1.weight.MOMENT", torch.zeros(0), "of shape \\(0,\\)"),
-        ("optimizer.torso.1.weight.MOMENT", torch.zeros(3, 16), "it takes float32 of shape \\(16, 3\\)"),
-        ("optimizer.torso.1.weight.MOMENT", torch.zeros(16, 3, dtype=torch.float64), "is float64"),
-        ("optimizer.torso.1.weight.MOMENT", None, "lacks optimizer.torso.1.weight"),
+        ("optimizer.torso.layers.1.weight.MOMENT", torch.zeros(0), "of shape \\(0,\\)"),
         (
-            "optimizer.torso.1.weight.more",
+            "optimizer.torso.layers.1.weight.MOMENT",
+            torch.zeros(3, 16),
+            "it takes float32 of shape \\(16, 3\\)",
+        ),
+        (
+            "optimizer.torso.layers.1.weight.MOMENT",
+            torch.zeros(16, 3, dtype=torch.float64),
+            "is float64",
+        ),
+        ("optimizer.torso.layers.1.weight.MOMENT", None, "lacks optimizer.torso.layers.1.weight"),
+        (
+            "optimizer.torso.layers.1.weight.more",
             torch.zeros(()),
             "unknown tensor optimizer.torso",
         ),
         ("optimizer.nothing.MOMENT", torch.zeros(()), "unknown tensor optimizer.nothing"),
-        ("target.torso.1.weight", torch.zeros(1), "target.torso.1.weight is float32 of shape \\(1,\\)"),
-        ("target.torso.1.weight", None, "lacks target.torso.1.weight"),
+        (
+            "target.torso.layers.1.weight",
+            torch.zeros(1),
+            "target.torso.layers.1.weight is float32 of shape \\(1,\\)",
+        ),
+        ("target.torso.layers.1.weight", None, "lacks target.torso.layers.1.weight"),
         ("sums", torch.zeros(3, dtype=torch.float64), "sums is float64 of shape \\(3,\\)"),
         ("sums", None, "lacks sums"),
         ("counts", torch.ones(2), "counts is float32"),
@@ -220,7 +232,7 @@ def test_tensors_of_another_shape_dtype_or_name_are_refused_and_change_nothing(
 def test_the_step_of_adam_must_be_one_float(put):
     a, b = learner(), learner()
     a.update(batch())
-    tensors = a.tensors() | {"optimizer.torso.1.weight.step": put}
+    tensors = a.tensors() | {"optimizer.torso.layers.1.weight.step": put}
     with pytest.raises(QuantailError, match=r"weight.step is .*takes float32 of shape"):
         b.restore(tensors)
 
@@ -230,4 +242,4 @@ def test_a_learner_that_has_not_learned_yet_is_restored_without_moments():
     b.restore(a.tensors())
     assert b.updates == 0
     with pytest.raises(QuantailError, match="unknown tensor optimizer"):
-        b.restore(a.tensors() | {"optimizer.torso.1.weight.exp_avg": torch.zeros(16, 3)})
+        b.restore(a.tensors() | {"optimizer.torso.layers.1.weight.exp_avg": torch.zeros(16, 3)})

@@ -33,7 +33,7 @@ def test_the_fraction_optimizer_steps_on_a_mean_as_the_authors_does_on_a_sum():
     batch, gradients = 16, [3e-4, -1e-3, 2e-2]  # gradients of the sum over the batch
     ours = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
     theirs = torch.nn.Parameter(torch.zeros(1, dtype=torch.float64))
-    optimizer = build_auxiliary(AuxiliaryOptimizer((ours,), 1e-3, 1e-5), batch)
+    optimizer = build_auxiliary(AuxiliaryOptimizer((ours,), 1e-3, 1e-5), batch, [ours])
     authors = CenteredRMSProp([theirs], lr=1e-3, decay=0.95, eps=1e-5)
     for gradient in gradients:
         ours.grad = torch.tensor([gradient / batch], dtype=torch.float64)

@@ -9,14 +9,13 @@ import torch
 
 from quantail.errors import QuantailError
 from quantail.networks import build_network
-from quantail.recipes import AGENTS
+from quantail.recipes import AGENTS, compose
 from quantail.risk import CVaR, Neutral
-from quantail.settings import Settings
 from quantail.taus import midpoint_taus
 from tests.helpers.learners import SPEC, batch, given, learner
 from tests.helpers.loops import double_loop
 
-HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions")
+HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions", "hl-gauss")
 TINY = {"quantiles": 6, "atoms": 11, "online_samples": 4, "target_samples": 5, "policy_samples": 3}
 
 
@@ -89,7 +88,7 @@ def test_importance_weights_scale_the_loss_and_never_the_priorities(head):
     priorities = plain.update(data)
     again = weighted.update(type(data)(**{**vars(data), "weights": weights}))
     assert torch.equal(priorities, again)
-    if head != "expected":  # whose priority is |δ| and not the loss
+    if head not in ("expected", "hl-gauss"):  # whose priority is |δ| and not the loss
         assert plain.report().loss == pytest.approx(float(priorities.mean()), rel=1e-5)
         assert weighted.report().loss == pytest.approx(float((weights * priorities).mean()), rel=1e-5)
 
@@ -143,7 +142,7 @@ def test_noise_levels_are_learned_with_every_head(head):
 
 @pytest.mark.parametrize("head", HEADS)
 def test_the_munchausen_target_takes_both_policies_from_the_target_network(head):
-    mine = other_target(learner(head=head, munchausen=True, munchausen_temperature=0.1, **TINY))
+    mine = other_target(learner(head=head, target="munchausen", munchausen_temperature=0.1, **TINY))
     if head == "fractions":
         mine = uneven(mine)
     data = batch(30)
@@ -238,13 +237,13 @@ def test_every_valid_combination_of_parts_updates_and_every_other_is_refused_wit
             "dueling": dueling,
             "noisy": noisy,
             "double": double,
-            "munchausen": munchausen,
+            "target": "munchausen" if munchausen else "bellman",
             "n_step": n_step,
         }
         if munchausen and (double or n_step > 1):
             refused += 1
             with pytest.raises(QuantailError, match="munchausen"):
-                Settings(**parts)
+                compose("small", parts)
             continue
         mine = learner(CVaR(0.3) if risk != "neutral" else None, **parts, **TINY)
         before = copy.deepcopy(mine.online.state_dict())
@@ -253,7 +252,7 @@ def test_every_valid_combination_of_parts_updates_and_every_other_is_refused_wit
         assert (priorities >= 0).all()
         mine.check_finite()
         assert any(not torch.equal(before[k], v) for k, v in mine.online.state_dict().items()), parts
-    assert refused == 5 * 4 * 3 * 2
+    assert refused == len(HEADS) * 4 * 3 * 2
 
 
 def uneven(mine):
@@ -296,4 +295,6 @@ def test_the_torsos_gradient_is_that_of_the_quantile_loss_alone():
     outcome = head.loss(features, data.actions, other.targets(data), midpoint_taus)
     outcome.losses.mean().backward()
     mine.update(data)
-    torch.testing.assert_close(mine.online.torso[1].weight.grad, other.online.torso[1].weight.grad)
+    torch.testing.assert_close(
+        mine.online.torso.layers[1].weight.grad, other.online.torso.layers[1].weight.grad
+    )

@@ -14,7 +14,7 @@ from quantail.taus import midpoint_taus, midpoints
 from tests.helpers.learners import given
 
 VECTOR = ObservationSpec((5,), "float32", "vector")
-HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions")
+HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions", "hl-gauss")
 ACTIONS = 3
 
 
@@ -27,7 +27,7 @@ def network(head, seed=0, **changes):
 
 def features(net, batch=4, seed=0):
     x = torch.randn(batch, 5, generator=torch.Generator().manual_seed(seed))
-    return torch.relu(x.double() @ net.torso[1].weight.T + net.torso[1].bias)
+    return torch.relu(x.double() @ net.torso.layers[1].weight.T + net.torso.layers[1].bias)
 
 
 @pytest.mark.parametrize("noisy", [False, True])
@@ -50,7 +50,7 @@ def test_every_head_answers_each_level_by_itself_and_every_weight_gets_a_gradien
 
 
 @pytest.mark.parametrize("dueling", [False, True])
-@pytest.mark.parametrize("head", ["expected", "categorical", "quantiles", "fractions"])
+@pytest.mark.parametrize("head", ["expected", "categorical", "quantiles", "fractions", "hl-gauss"])
 def test_heads_with_fixed_atoms_have_quantiles_that_never_fall(head, dueling):
     net = network(head, dueling=dueling)
     taus = torch.linspace(0, 1, 101).double().expand(4, -1)

@@ -6,10 +6,11 @@ import torch
 from torch import nn
 
 from quantail.errors import QuantailError
-from quantail.networks import build_network
+from quantail.networks import build_network, build_torso
 from quantail.networks.embeddings import Cosine, Embedding
 from quantail.networks.network import seeded
-from quantail.networks.torsos import build_torso
+from quantail.networks.torsos import MLP
+from quantail.networks.torsos.mlp import MLPConfig
 from quantail.settings import Settings
 from quantail.spaces import ObservationSpec
 
@@ -21,6 +22,10 @@ VECTOR = ObservationSpec((5,), "float32", "vector")
 def some(spec, batch=3, seed=0):
     rng = np.random.default_rng(seed)
     return torch.from_numpy((255 * rng.random((batch, *spec.input_shape))).astype(spec.dtype))
+
+
+def torso(spec, name="auto"):
+    return build_torso(Settings(torso=name), spec)
 
 
 @pytest.mark.parametrize(
@@ -62,7 +67,9 @@ def test_the_network_is_the_papers_formula():
     torch.manual_seed(0)
     network = build_network(Settings(head_size=16), VECTOR, 2, seed=3).double()
     x, taus = torch.randn(4, 5, dtype=torch.float64), torch.rand(4, 3, dtype=torch.float64)
-    psi = torch.relu(x @ network.torso[1].weight.T + network.torso[1].bias).float().double()
+    psi = (
+        torch.relu(x @ network.torso.layers[1].weight.T + network.torso.layers[1].bias).float().double()
+    )
     w, b = network.head.phi[1].weight, network.head.phi[1].bias
     first, last = network.head.f[0], network.head.f[2]
     for row, column in itertools.product(range(4), range(3)):
@@ -91,32 +98,35 @@ def test_an_embedding_does_not_depend_on_the_shape_of_its_batch():
 def test_features_are_computed_once_however_many_levels_are_asked():
     network = build_network(Settings(head_size=32), ATARI, 4)
     calls = []
-    network.torso[1].register_forward_hook(lambda module, inputs, output: calls.append(len(inputs[0])))
+    network.torso.layers[1].register_forward_hook(
+        lambda module, inputs, output: calls.append(len(inputs[0]))
+    )
     network(some(ATARI), torch.rand(3, 96))
     assert calls == [3]
 
 
 def test_the_atari_torso_has_the_papers_3136_features_and_the_minatar_one_1024():
-    assert build_torso("auto", ATARI, ()).features == 3136
-    assert build_torso("auto", MINATAR, ()).features == 1024
-    assert build_torso("nature", ATARI, ())(some(ATARI)).shape == (3, 3136)
+    assert torso(ATARI).num_features == 3136
+    assert torso(MINATAR).num_features == 1024
+    assert torso(ATARI)(some(ATARI)).shape == (3, 3136)
+    assert torso(MINATAR)(some(MINATAR)).shape == (3, 1024)
 
 
 def test_bytes_are_scaled_by_255_once_and_floats_not_at_all():
-    entrance = build_torso("nature", ATARI, ())[0]
+    entrance = torso(ATARI).layers[0]
     white = torch.full((1, 4, 84, 84), 255, dtype=torch.uint8)
     assert entrance(white).unique().tolist() == [1.0]
     floats = ObservationSpec((84, 84), "float32", "hw", 4)
-    again = build_torso("nature", floats, ())[0]
+    again = torso(floats).layers[0]
     assert again(white.float() / 255).unique().tolist() == [1.0]
-    assert build_torso("minatar", MINATAR, ())[0](torch.ones(1, 10, 10, 6)).max() == 1
+    assert torso(MINATAR).layers[0](torch.ones(1, 10, 10, 6)).max() == 1
 
 
 def test_channels_are_found_in_either_layout_and_stacks_keep_their_order():
     last = ObservationSpec((12, 10, 3), "uint8", "hwc", 2)
     first = ObservationSpec((3, 12, 10), "uint8", "chw", 2)
     images = some(last)  # [batch, stack, h, w, c]
-    there, here = build_torso("minatar", last, ())[0], build_torso("minatar", first, ())[0]
+    there, here = torso(last).layers[0], torso(first).layers[0]
     torch.testing.assert_close(there(images), here(images.movedim(-1, -3)))
     torch.testing.assert_close(there(images)[:, 4], images[:, 1, :, :, 1] / 255)
 
@@ -124,7 +134,7 @@ def test_channels_are_found_in_either_layout_and_stacks_keep_their_order():
 def test_weights_and_biases_start_uniform_within_one_over_root_fan_in():
     network = build_network(Settings(), ATARI, 4, seed=5)
     for layer, fan_in in (
-        (network.torso[1], 4 * 64),
+        (network.torso.layers[1], 4 * 64),
         (network.head.f[0], 3136),
         (network.head.phi[1], 64),
     ):
@@ -178,9 +188,17 @@ def test_a_heads_weights_do_not_depend_on_the_torso():
 
 
 @pytest.mark.parametrize(
-    ("torso", "spec"),
+    ("name", "spec"),
     [("nature", VECTOR), ("nature", MINATAR), ("minatar", ObservationSpec((2, 9, 3), "uint8", "hwc"))],
 )
-def test_a_torso_that_does_not_fit_the_observation_is_refused(torso, spec):
-    with pytest.raises(QuantailError, match=f"torso {torso} takes images"):
-        build_torso(torso, spec, (8,))
+def test_a_torso_that_does_not_fit_the_observation_is_refused(name, spec):
+    with pytest.raises(QuantailError, match=f"torso {name} takes images"):
+        torso(spec, name)
+
+
+def test_an_mlp_without_layers_hands_on_the_observation_and_does_not_call_it_nonnegative():
+    plain = MLP(VECTOR, MLPConfig(mlp_sizes=()))
+    assert (plain.num_features, plain.nonnegative) == (5, False)
+    x = torch.randn(3, 5)
+    assert torch.equal(plain(x), x)
+    assert MLP(VECTOR, MLPConfig()).nonnegative

@@ -8,7 +8,9 @@ from torch.testing import assert_close
 from quantail.networks import ReturnNetwork, build_head, build_network, products
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.networks.products import merged_linear
+from quantail.networks.torsos import Torso
 from quantail.recipes import compose
+from quantail.registry import NoConfig
 from quantail.spaces import ObservationSpec
 
 BATCH, LEVELS, COSINES, FEATURES = 7, 5, 6, 40
@@ -156,13 +158,13 @@ def test_what_has_no_shared_zeros_is_not_taken_for_it(change):
     assert not build_head(settings, FEATURES, num_actions=3, nonnegative=True).sparse
 
 
-class Tanh(torch.nn.Module):
+class Tanh(Torso):
     """A torso whose features can be negative, and which does not say that they are not."""
 
-    features = 128
+    num_features = 128
 
     def __init__(self):
-        super().__init__()
+        super().__init__(ObservationSpec((4,), "float32", "vector"), NoConfig())
         self.linear = torch.nn.Linear(4, 128)
 
     def forward(self, x):

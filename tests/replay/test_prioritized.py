@@ -5,7 +5,7 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 from quantail.errors import QuantailError
-from quantail.replay import PrioritizedSampler, Replay, ReplayStore
+from quantail.replay import PrioritizedConfig, PrioritizedSampler, Replay, ReplayStore
 from quantail.replay.prioritized import MIN_PRIORITY
 from quantail.replay.sum_tree import SumTree
 from tests.helpers.replay import ENDINGS, EpisodeRecorder, filled
@@ -68,7 +68,8 @@ def test_a_leaf_of_weight_zero_is_never_returned_even_at_the_very_end(weights, s
 
 
 def prioritized(store, exponent=0.6, seed=0, batch_size=50, n_step=3):
-    sampler = PrioritizedSampler(store, exponent, np.random.default_rng(seed))
+    generator = np.random.default_rng(seed)
+    sampler = PrioritizedSampler(store, generator, PrioritizedConfig(exponent))
     return Replay(store, sampler, batch_size, n_step, 0.9), sampler
 
 
@@ -85,8 +86,13 @@ def complete(replay):
 
 def set_priorities(replay, priorities):
     """Give the sampler these priorities, {(env, step): priority}."""
-    env, step = (np.array(part) for part in zip(*priorities, strict=True))
-    replay.sampler.update_priorities(env, step, torch.tensor(list(priorities.values())))
+    indices = torch.from_numpy(indices_of(replay.store, priorities))
+    replay.update_priorities(indices, torch.tensor(list(priorities.values())))
+
+
+def indices_of(store, steps):
+    """Return the flat positions of (env, step) pairs."""
+    return np.array([env * store.length + step % store.length for env, step in steps])
 
 
 @pytest.mark.parametrize("exponent", [0.0, 0.6, 1.0])
@@ -118,8 +124,9 @@ def test_importance_weights_correct_the_sampling_bias_and_their_maximum_is_one()
     set_priorities(replay, priorities)
     total = sum((p + MIN_PRIORITY) ** 0.7 for p in priorities.values())
     batch = replay.sample(importance=0.4)
-    sampled = list(zip(*(part.tolist() for part in replay._last_indices), strict=True))
-    raw = [(len(steps) * (priorities[key] + MIN_PRIORITY) ** 0.7 / total) ** -0.4 for key in sampled]
+    at = dict(zip(indices_of(replay.store, steps), priorities.values(), strict=True))
+    sampled = [at[index] for index in batch.indices.tolist()]
+    raw = [(len(steps) * (priority + MIN_PRIORITY) ** 0.7 / total) ** -0.4 for priority in sampled]
     assert batch.weights.tolist() == pytest.approx([w / max(raw) for w in raw], rel=1e-5)
     assert batch.weights.dtype == torch.float32
     assert float(batch.weights.max()) == 1
@@ -135,9 +142,8 @@ def test_with_full_importance_the_weighted_batch_is_an_unbiased_mean_of_the_repl
     total, weighted = 0.0, 0.0
     for _ in range(600):
         batch = replay.sample(importance=1.0)
-        env, step = replay._last_indices
         # Weights are relative to the smallest priority of the batch; the smallest of all is 1.
-        scale = leaves[env * replay.store.length + step % replay.store.length].min()
+        scale = leaves[batch.indices].min()
         total += float((batch.weights / scale).sum())
         weighted += float((batch.weights / scale * batch.rewards).sum())
     buffers = Replay(replay.store, replay.sampler, len(steps), 3, 0.9)
@@ -161,6 +167,35 @@ def test_new_transitions_get_the_largest_priority_ever_seen_and_final_frames_get
     largest = (9.0 + MIN_PRIORITY) ** 0.5
     expected = [(0.25 + MIN_PRIORITY) ** 0.5, MIN_PRIORITY**0.5, 1, 1, 1, largest, largest, 0, 0]
     assert sampler.tree.leaves[:9].tolist() == pytest.approx(expected)
+
+
+def test_priorities_belong_to_their_own_batch_even_if_another_one_was_sampled_in_between():
+    replay, sampler = prioritized(filled().store, 1.0, batch_size=4)
+    first = replay.sample()
+    second = replay.sample()
+    only = sorted(set(first.indices.tolist()) - set(second.indices.tolist()))
+    assert only
+    replay.update_priorities(first.indices, torch.full((4,), 7.0))
+    assert sampler.tree.leaves[only] == pytest.approx(7.0 + MIN_PRIORITY)
+    before = sampler.tree.leaves.copy()
+    replay.update_priorities(second.indices, torch.full((4,), 3.0))
+    assert sampler.tree.leaves[second.indices] == pytest.approx(3.0 + MIN_PRIORITY)
+    assert (sampler.tree.leaves[only] == before[only]).all()
+
+
+def test_priorities_that_come_late_give_no_weight_to_a_step_that_starts_no_transition():
+    recorder = EpisodeRecorder(1, 20, 1)
+    for _ in range(20):
+        recorder.step(0, "")
+    replay, sampler = prioritized(recorder.store, 1.0, batch_size=50, n_step=1)
+    late = replay.sample()
+    for _ in range(9):
+        recorder.step(0, "truncated")  # a transition and a final frame each
+    replay.sample_indices(1)
+    replay.update_priorities(late.indices, torch.full((50,), 7.0))
+    startable = indices_of(recorder.store, complete(replay))
+    assert np.flatnonzero(sampler.tree.leaves).tolist() == sorted(startable)
+    assert replay.can_start(*sampler.sample(500, replay.can_start)).all()
 
 
 def test_a_step_that_starts_no_transition_has_no_weight_however_large_priorities_have_been():
@@ -229,7 +264,7 @@ def test_across_the_rings_edge_each_step_keeps_its_priority_and_new_ones_start_w
         env, step = replay.sample_indices(6)
         assert set(zip(env.tolist(), step.tolist(), strict=True)) <= set(complete(replay))
         priorities = torch.arange(6.0) + index
-        sampler.update_priorities(env, step, priorities)
+        sampler.update_priorities(store.indices(env, step), priorities)
         for key, priority in zip(zip(env.tolist(), step.tolist(), strict=True), priorities, strict=True):
             oracle[key] = float(priority) + MIN_PRIORITY
             largest = max(largest, oracle[key])
@@ -254,14 +289,38 @@ def test_a_restored_sampler_samples_and_updates_like_the_original():
         a, b = replay.sample(0.5), again.sample(0.5)
         assert torch.equal(a.observations, b.observations)
         assert torch.equal(a.weights, b.weights)
-        replay.update_priorities(torch.rand(50, generator=torch.Generator().manual_seed(1)))
-        again.update_priorities(torch.rand(50, generator=torch.Generator().manual_seed(1)))
+        priorities = torch.rand(50, generator=torch.Generator().manual_seed(1))
+        replay.update_priorities(a.indices, priorities)
+        again.update_priorities(b.indices, priorities)
         recorder.step(1, "")
     assert (sampler.tree.leaves == other.tree.leaves).all()
 
 
+WRONG_ARRAYS = {
+    "gone": ("leaves", None, "lacks leaves"),
+    "one number for all": ("leaves", np.ones(1), r"leaves is float64 of shape \(1,\)"),
+    "too many": ("known", np.zeros(3, np.int64), r"known is int64 of shape \(3,\)"),
+    "another dtype": ("leaves", np.ones(40, np.float32), "leaves is float32"),
+    "negative": ("leaves", np.full(40, -1.0), "leaves cannot be -1.0"),
+    "not a number": ("leaves", np.full(40, np.nan), "leaves cannot be nan"),
+    "infinite": ("largest", np.array([np.inf]), "largest cannot be inf"),
+    "steps that are not stored": ("known", np.array([0, 10**6]), "known cannot be 1000000"),
+}
+
+
+@pytest.mark.parametrize(("name", "wrong", "says"), WRONG_ARRAYS.values(), ids=WRONG_ARRAYS)
+def test_arrays_of_another_sampler_are_refused_and_change_nothing(name, wrong, says):
+    replay, sampler = prioritized(filled().store)
+    replay.sample_indices(1)
+    before = sampler.arrays()
+    changed = {key: array for key, array in before.items() if key != name}
+    with pytest.raises(QuantailError, match=says):
+        sampler.restore(changed if wrong is None else changed | {name: wrong})
+    assert all((sampler.arrays()[key] == array).all() for key, array in before.items())
+
+
 def test_bytes_needed_is_the_memory_of_the_tree():
     store = ReplayStore(filled().store.spec, 1, 1_000_000)
-    tree = PrioritizedSampler(store, 0.5, np.random.default_rng(0)).tree
+    tree = PrioritizedSampler(store, np.random.default_rng(0), PrioritizedConfig()).tree
     used = sum(level.nbytes for level in tree.levels)
     assert PrioritizedSampler.bytes_needed(1_000_000) == used

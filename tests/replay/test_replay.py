@@ -1,5 +1,6 @@
 import numpy as np
 import pytest
+import torch
 from hypothesis import given, settings
 from hypothesis import strategies as st
 
@@ -50,7 +51,7 @@ def test_every_transition_equals_the_oracles_across_episode_ends_environments_an
                 np.testing.assert_array_equal(batch.next_observations[0], following)
 
 
-def test_every_whole_transition_is_equally_likely_and_no_other_is_last_indices():
+def test_every_whole_transition_is_equally_likely_and_no_other_is_sampled():
     recorder = filled()
     replay = uniform(recorder.store, 50, 3, 0.9)
     counts = {}
@@ -94,10 +95,34 @@ def test_sampling_without_a_complete_transition_raises_an_error():
             recorder.step(0, "")
 
 
-def test_sampled_batches_share_the_same_buffers():
-    replay = uniform(filled().store, 8, 1, 0.9)
-    first = replay.sample().observations.data_ptr()
-    assert replay.sample().observations.data_ptr() == first
+@pytest.mark.parametrize("kind", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
+def test_a_batch_owns_its_memory_and_the_next_one_leaves_it_as_it_is(kind):
+    recorder = EpisodeRecorder(1, 200, 2, kind)
+    for _ in range(150):
+        recorder.step(0, "")
+    replay = uniform(recorder.store, 8, 1, 0.9)
+    first = replay.sample()
+    parts = {name: part for name, part in vars(first).items() if part is not None}
+    copies = {name: part.clone() for name, part in parts.items()}
+    second = replay.sample()
+    assert (first.indices != second.indices).any()
+    for name, copy in copies.items():
+        assert torch.equal(parts[name], copy), name
+        first_storage, second_storage = (
+            getattr(batch, name).untyped_storage().data_ptr() for batch in (first, second)
+        )
+        assert first_storage != second_storage, name
+
+
+def test_the_indices_of_a_batch_are_the_flat_positions_of_its_first_steps():
+    store = filled().store  # two environments with rings of 20 steps that have wrapped
+    replay = uniform(store, 40, 3, 0.9)
+    env, step = replay.sample_indices(40)
+    batch = replay.build_batch(env, step)
+    expected = [e * 20 + s % 20 for e, s in zip(env.tolist(), step.tolist(), strict=True)]
+    assert batch.indices.tolist() == expected
+    assert batch.indices.dtype == torch.int64
+    assert batch.actions.tolist() == store.actions.ravel()[expected].tolist()
 
 
 @pytest.mark.parametrize("kind", [PLAIN, COMPRESSED], ids=["plain", "compressed"])

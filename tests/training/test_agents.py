@@ -8,6 +8,7 @@ import pytest
 from safetensors.numpy import load_file
 
 import quantail as q
+from quantail.networks.heads import HEADS
 from quantail.recipes import AGENTS
 from quantail.replay import Replay
 from quantail.training.reporter import Reporter
@@ -29,7 +30,7 @@ class Listening(Reporter):
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(agent, tmp_path):
     settings = quick(agent)
-    if AGENTS[agent].parts.get("replay") == "prioritized":
+    if AGENTS[agent].parts.get("sampler") == "prioritized":
         settings["importance_steps"] = 300  # otherwise β would reach 1 after the first 200 steps
     whole = q.train("CartPole-v1", out=tmp_path / "whole", steps=300, **settings)
     q.train("CartPole-v1", out=tmp_path / "half", steps=200, **settings)
@@ -46,7 +47,7 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(agent, tmp_path):
     for risk in ("cvar:0.1", "wang:0.75", "cpw:0.71"):
         values = loaded.values(observation, risk)
         assert loaded.act(observation, risk) == values.argmax()
-        if AGENTS[agent].parts["head"] == "expected":
+        if HEADS[AGENTS[agent].parts["head"]].mean_only:
             np.testing.assert_allclose(values, loaded.values(observation), rtol=1e-6)
         assert len(q.evaluate(loaded, episodes=2, risk=risk).returns) == 2
 
@@ -91,12 +92,12 @@ def test_priorities_are_saved_in_the_checkpoint_and_are_not_all_equal(tmp_path):
 
 def test_parts_can_be_combined_with_flags(tmp_path, capsys):
     run = tmp_path / "run"
-    words = ("--agent", "iqn", "--n-step", 3, "--double", "--replay", "prioritized")
+    words = ("--agent", "iqn", "--n-step", 3, "--double", "--sampler", "prioritized")
     settings = quick("iqn")
     settings = flags({k: v for k, v in settings.items() if k not in ("agent", "n_step")})
     assert command("train", "CartPole-v1", "--out", run, "--steps", 100, *words, *settings) == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert "iqn with double with prioritized replay, risk neutral" in said
+    assert "iqn with double with prioritized sampler, risk neutral" in said
     assert "K 8, double, 3-step, batch" in said
     assert "replay prioritized, 150 steps" in said
     agent = q.load(run)
@@ -106,12 +107,12 @@ def test_parts_can_be_combined_with_flags(tmp_path, capsys):
 def test_contradictory_settings_are_refused_before_the_run_starts(tmp_path, capsys):
     run = tmp_path / "run"
     for words, says in (
-        (["--agent", "m-iqn", "--double"], "munchausen takes double no and n_step 1, not double yes"),
-        (["--agent", "m-iqn", "--n-step", "3"], "munchausen takes double no and n_step 1"),
+        (["--agent", "m-iqn", "--double"], "double has no effect here"),
+        (["--agent", "m-iqn", "--n-step", "3"], "target munchausen takes n_step 1, not 3"),
         (["--agent", "iqn", "--atoms", "21"], "atoms has no effect here"),
         (["--agent", "c51", "--value-max", "-200"], "is not below value_max"),
         (["--agent", "rainbow-iqm"], "Did you mean 'rainbow-iqn'"),
-        (["--head", "gaussian"], "head takes"),
+        (["--head", "gaussian"], "unknown head"),
     ):
         assert command("train", "CartPole-v1", "--out", run, *words) == 2
         said = capsys.readouterr().err
@@ -120,12 +121,13 @@ def test_contradictory_settings_are_refused_before_the_run_starts(tmp_path, caps
         assert not run.exists()
 
 
-def test_a_risk_measure_for_an_agent_that_learns_only_the_mean_causes_a_warning(tmp_path):
+@pytest.mark.parametrize("agent", ["dqn", "hl-gauss"])
+def test_a_risk_measure_for_an_agent_that_learns_only_the_mean_causes_a_warning(agent, tmp_path):
     heard = Listening()
-    settings = quick("dqn") | {"risk": "cvar:0.1", "n_step": 1}
+    settings = quick(agent) | {"risk": "cvar:0.1", "n_step": 1}
     q.train("CartPole-v1", out=tmp_path / "run", steps=60, reporter=heard, **settings)
     assert len(heard.warnings) == 1
-    assert "dqn learns only the mean return, so risk cvar:0.1 does not change" in heard.warnings[0]
+    assert f"{agent} learns only the mean return, so risk cvar:0.1 does not change" in heard.warnings[0]
 
 
 def test_an_agent_that_never_explores_causes_a_warning(tmp_path):
@@ -151,10 +153,11 @@ class Paying(gym.Env):
         return np.zeros(1, np.float32), float(self.sign), self.left == 0, False, {}
 
 
+@pytest.mark.parametrize("agent", ["c51", "hl-gauss"])
 @pytest.mark.parametrize(("support", "warned"), [((-10, 10), False), ((-5, 5), True), ((-10, 4), True)])
-def test_returns_outside_the_support_cause_a_warning_with_their_range(support, warned, tmp_path):
+def test_returns_outside_the_support_cause_a_warning_with_their_range(agent, support, warned, tmp_path):
     heard = Listening()
-    settings = quick("c51") | {"stack": 1, "value_min": support[0], "value_max": support[1]}
+    settings = quick(agent) | {"stack": 1, "value_min": support[0], "value_max": support[1]}
     q.train(Paying, out=tmp_path / "run", steps=200, discount=1.0, reporter=heard, **settings)
     if not warned:
         assert heard.warnings == []

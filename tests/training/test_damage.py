@@ -17,7 +17,7 @@ from quantail.files import SEAL, checksum
 from quantail.training.history import read_history
 from quantail.training.run_folder import RunFolder
 from quantail.training.train import prepare
-from tests.helpers.runs import QUICK, Listening, command, rows, same_learning
+from tests.helpers.runs import QUICK, Listening, command, quick, rows, same_learning
 from tests.helpers.sealed import editing
 
 
@@ -163,13 +163,59 @@ def test_the_error_for_a_wrong_value_names_the_checkpoint_and_an_older_one(run, 
 def test_the_error_for_wrong_tensors_names_an_older_checkpoint(run, file, how):
     path = run / f"checkpoints/000000200/{file}.safetensors"
     arrays = load_file(path)
-    name = {"agent": "torso.1.weight", "learner": "target.torso.1.weight", "actor": "observations"}[file]
+    name = {
+        "agent": "torso.layers.1.weight",
+        "learner": "target.torso.layers.1.weight",
+        "actor": "observations",
+    }[file]
     kept = arrays.pop(name)
     save_file(arrays if how == "gone" else arrays | {name: np.zeros((3, 1), kept.dtype)}, path)
     with editing(state_of(run)) as state:
         state["checksums"][path.name] = checksum(path)
     with pytest.raises(QuantailError, match=r"000000200 .*use --checkpoint 150"):
         q.resume(run, steps=240)
+
+
+@pytest.fixture(scope="module")
+def prioritized(tmp_path_factory):
+    folder = tmp_path_factory.mktemp("prioritized") / "run"
+    q.train("CartPole-v1", out=folder, steps=200, **quick("prioritized-dqn"))
+    return folder
+
+
+SAMPLER_DAMAGE = {
+    "the file is gone": (None, r"sampler\.safetensors is missing, damaged or truncated"),
+    "the checkpoint was saved without it": (None, "cannot be restored: .*sampler lacks leaves"),
+    "an array is gone": (lambda arrays: arrays.pop("known"), "cannot be restored: .* lacks known"),
+    "a shape": (
+        lambda arrays: arrays.update(leaves=np.ones(1)),
+        r"cannot be restored: .* leaves is float64 of shape \(1,\)",
+    ),
+    "a value": (
+        lambda arrays: arrays.update(largest=np.array([np.nan])),
+        "cannot be restored: .* largest cannot be nan",
+    ),
+}
+
+
+@pytest.mark.parametrize("how", SAMPLER_DAMAGE)
+def test_the_error_for_a_damaged_sampler_names_an_older_checkpoint(prioritized, tmp_path, how):
+    run = shutil.copytree(prioritized, tmp_path / "run")
+    change, says = SAMPLER_DAMAGE[how]
+    path = run / "checkpoints/000000200/sampler.safetensors"
+    arrays = load_file(path)
+    path.unlink()
+    if change:
+        change(arrays)
+        save_file(arrays, path)
+    if how != "the file is gone":
+        with editing(state_of(run)) as state:
+            del state["checksums"][path.name]
+            if change:
+                state["checksums"][path.name] = checksum(path)
+    with pytest.raises(QuantailError, match=rf"000000200.*{says}.* use --checkpoint 150"):
+        q.resume(run, steps=240)
+    q.resume(run, steps=240, checkpoint="150")
 
 
 @pytest.mark.parametrize(
@@ -296,7 +342,7 @@ def test_every_network_is_checked_before_a_save(tmp_path, network, value):
 def test_an_agent_whose_weights_are_not_finite_is_refused(run):
     path = run / "checkpoints/000000200/agent.safetensors"
     arrays = load_file(path)
-    arrays["torso.1.weight"][0, 0] = np.nan
+    arrays["torso.layers.1.weight"][0, 0] = np.nan
     save_file(arrays, path)
     with editing(state_of(run)) as state:
         state["checksums"][path.name] = checksum(path)

@@ -57,8 +57,13 @@ def test_a_history_has_what_the_run_wrote(cartpoles):
 def test_a_partially_written_row_is_ignored(cartpoles, tmp_path):
     run = shutil.copytree(cartpoles / "iqn-0", tmp_path / "run")
     table = run / "evaluations.csv"
-    table.write_text(table.read_text() + "300,300,agent,own")
-    assert read_history(run).curve["steps"].tolist() == [100.0, 200.0]
+    whole = table.read_text()
+    row = whole.splitlines()[-1].replace("200", "300", 1)
+    for partial in ("300,300,agent,own", row, "300,300,agent,own\n"):  # a number may be cut off, too
+        table.write_text(whole + partial)
+        assert read_history(run).curve["steps"].tolist() == [100.0, 200.0]
+    table.write_text(f"{whole}{row}\n")
+    assert read_history(run).curve["steps"].tolist() == [100.0, 200.0, 300.0]
 
 
 def test_a_run_before_its_first_checkpoint_can_be_read(cartpoles, tmp_path):
@@ -116,8 +121,8 @@ def test_games_of_one_family_under_two_presets_are_two_agents(cartpoles, tmp_pat
     options = {"preset": "atari-fast", "env": "BreakoutNoFrameskip-v4", "kappa": 0.5}
     second = changed(cartpoles / "iqn-0", tmp_path / "b", **options)
     assert labels(first, second) == ["iqn, kappa 1.0", "iqn, kappa 0.5"]
-    elsewhere = changed(cartpoles / "iqn-0", tmp_path / "c", preset="m", env="MinAtar/Freeway-v1")
-    assert labels(first, elsewhere) == ["iqn", "iqn"]
+    other_family = changed(cartpoles / "iqn-0", tmp_path / "c", preset="m", env="MinAtar/Freeway-v1")
+    assert labels(first, other_family) == ["iqn", "iqn"]
 
 
 @pytest.mark.parametrize(

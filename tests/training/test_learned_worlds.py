@@ -14,7 +14,7 @@ import quantail
 from quantail.envs.worlds import WORLDS, solve
 from quantail.envs.worlds.exact import follow
 from quantail.evaluation.calibration import calibrate
-from quantail.evaluation.known_distributions import nearness
+from quantail.evaluation.known_distributions import compare_with_exact
 from quantail.risk import CVaR, parse_risk
 
 CLIFF = "Quantail/WindyCliff-v0"
@@ -79,10 +79,10 @@ def assert_learned(agent):
     """Check every distribution of the cliff, and its value under measures other than the trained one."""
     world = WORLDS[CLIFF]()
     exact = solve(world)
-    rows = nearness(agent, world)
+    rows = compare_with_exact(agent, world)
     distances = np.array([row.distance for row in rows])
     tail = np.abs([row.tail_error for row in rows])
-    near = np.array([row.near for row in rows])
+    near = np.array([row.near_policy for row in rows])
     assert len(rows) == 45
     assert near.sum() == 20
     print(
@@ -160,7 +160,7 @@ def test_with_every_seed_a_risk_averse_agent_walks_above_the_cliff(trained, agen
 
 def assert_near(agent, name, bound):
     world = WORLDS[name]()
-    found = [row.distance for row in nearness(agent, world)]
+    found = [row.distance for row in compare_with_exact(agent, world)]
     print(f"{agent.settings.agent} in {name}: distance {np.mean(found):.3f}, at most {max(found):.3f}")
     assert np.mean(found) < bound
     assert agent.act(world.number(world.states[0])) == solve(world).policy[world.states[0]]

@@ -132,9 +132,9 @@ def test_an_actor_whose_chunk_is_lost_is_replaced_and_repeated_losses_end_the_ru
 
 
 def test_the_ray_engine_uses_prioritized_replay_by_default():
-    assert compose("small", {}).replay == "uniform"
-    assert compose("small", {"engine": "ray"}).replay == "prioritized"
-    assert compose("small", {"engine": "ray", "replay": "uniform"}).replay == "uniform"
+    assert compose("small", {}).sampler == "uniform"
+    assert compose("small", {"engine": "ray"}).sampler == "prioritized"
+    assert compose("small", {"engine": "ray", "sampler": "uniform"}).sampler == "uniform"
     with pytest.raises(QuantailError, match="actors has no effect here"):
         compose("small", {"actors": 3})
 
@@ -144,7 +144,7 @@ def test_a_chunk_has_the_transitions_of_each_environment_in_the_order_of_time(tm
     info = trainer.info
     settings = info.settings.with_changes({"engine": "ray", "actors": 3, "num_envs": 2})
     info = type(info)(**{**vars(info), "settings": settings})
-    remote = RemoteActor(info, "CartPole-v1", Neutral(), index=1, restart=0)
+    remote = RemoteActor(info, "CartPole-v1", Neutral(), index=1, restart=0, parts={})
     online = trainer.learner.online.state_dict()
     weights = {name: tensor.numpy() for name, tensor in online.items()}
     chunk = remote.collect(ChunkRequest(0, 0.5, CVaR(0.1)), weights)

@@ -14,7 +14,7 @@ from quantail.evaluation.starts import read_recording
 from quantail.risk import CVaR, Neutral
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.results import save_result, saved_results
-from quantail.training.select_results import gather_results
+from quantail.training.select_results import collect_results
 from tests.helpers.sealed import editing
 
 OWN = Protocol("own", epsilon=0.0, episodes=2)
@@ -35,7 +35,7 @@ def save(run, mean, *, protocol=OWN, risk=None, checkpoint=None, seed=1):
 
 
 def score(run, **options):
-    return [(result.agent, result.score) for result in gather_results([run], **options)]
+    return [(result.agent, result.score) for result in collect_results([run], **options)]
 
 
 def test_a_result_replaces_only_one_with_the_same_conditions(run):
@@ -87,13 +87,13 @@ def test_runs_with_other_settings_are_not_seeds_of_one_agent(cartpoles, run, tmp
         about["settings"]["learning_rate"] = 0.5
     save(run, 3)
     save(other, 4)
-    agents = {result.agent for result in gather_results([run, other])}
+    agents = {result.agent for result in collect_results([run, other])}
     assert agents == {"iqn, learning_rate 0.001", "iqn, learning_rate 0.5"}
 
 
 def test_a_result_records_the_training_frames_of_its_checkpoint(run):
     save(run, 3, checkpoint="150")
-    (result,) = gather_results([run])
+    (result,) = collect_results([run])
     assert (result.frames, result.episodes, result.seed) == ("150", "2", "0")
 
 
@@ -124,7 +124,7 @@ def test_the_error_for_a_damaged_result_names_its_file(run, change):
     path = save(run, 3)
     path.write_text(json.dumps(change(json.loads(path.read_text()))))
     with pytest.raises(QuantailError, match=path.name) as refused:
-        gather_results([run])
+        collect_results([run])
     assert not any(word in str(refused.value) for word in ("Error", "argument", "NoneType"))
 
 
@@ -141,8 +141,8 @@ def human(checksum):
 def test_a_recording_can_be_chosen_by_its_checksum(run):
     save(run, 3, protocol=human("abc"))
     save(run, 4, protocol=human("def"))
-    with pytest.raises(QuantailError, match=r"begun from different starts: .*--starts abc"):
-        require_one_protocol(gather_results([run], "human-starts"))
+    with pytest.raises(QuantailError, match=r"evaluated from different starts: .*--starts abc"):
+        require_one_protocol(collect_results([run], "human-starts"))
     assert score(run, starts="def") == [("iqn", 4.0)]
     assert score(run, protocol="human-starts", starts="abc") == [("iqn", 3.0)]
     with pytest.raises(
@@ -155,13 +155,13 @@ def test_a_recording_can_be_chosen_by_its_file(run):
     bank = Path(quantail.__file__).parent / "evaluation" / "reference" / "starts"
     recording = read_recording(bank / "pong-scripted.jsonl")
     save(run, 3, protocol=human("abc"))
-    save(run, 4, protocol=replace(human(""), starts=recording.told))
+    save(run, 4, protocol=replace(human(""), starts=recording.label))
     assert score(run, starts=bank / "pong-scripted.jsonl") == [("iqn", 4.0)]
 
 
 def test_any_protocol_with_starts_counts_as_human_starts(run):
     save(run, 3, protocol=replace(human("abc"), name="mine", epsilon=0.5))
-    (result,) = gather_results([run])
+    (result,) = collect_results([run])
     assert result.human_starts
     assert not Result("a", "pong", "0", 1.0, "human-starts-like v1 (x)").human_starts
 
@@ -170,12 +170,12 @@ def test_the_name_of_a_standard_protocol_in_a_table_refers_to_that_protocol(run,
     table = tmp_path / "mine.csv"
     table.write_text("game,score,protocol\nPong,3,no-op\n")
     save(run, 3, protocol=replace(PROTOCOLS["no-op"], frames=0, episodes=2))
-    assert require_one_protocol(gather_results([run, table])).startswith("no-op v1")
+    assert require_one_protocol(collect_results([run, table])).startswith("no-op v1")
     for word in ("no-op", "no-op v1", PROTOCOLS["no-op"].label, PROTOCOLS["no-op"].hash):
-        assert len(gather_results([run, table], word)) == 2
+        assert len(collect_results([run, table], word)) == 2
     with pytest.raises(QuantailError, match="no result under protocol sticky: it has no-op"):
-        gather_results([table], "sticky")
-    elsewhere = Result(
+        collect_results([table], "sticky")
+    other_family = Result(
         "a", "minatar/breakout", "0", 1.0, "human-starts"
     )  # the standard protocols are for ALE
-    assert elsewhere.conditions == "human-starts"
+    assert other_family.conditions == "human-starts"

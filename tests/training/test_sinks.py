@@ -67,12 +67,12 @@ def test_a_missing_account_is_reported_before_the_run_starts(tmp_path, monkeypat
 
 
 def test_weights_and_biases_continues_a_run_that_it_knows(tmp_path, monkeypatch):
-    asked = {}
-    monkeypatch.setattr(wandb, "init", lambda **options: asked.update(options) or MagicMock())
+    options_given = {}
+    monkeypatch.setattr(wandb, "init", lambda **options: options_given.update(options) or MagicMock())
     (tmp_path / "run.json").write_text('{"created": "today"}')
     WeightsAndBiases(Settings().with_changes({"wandb": "a-project"}), tmp_path)
-    assert asked["resume"] == "allow"
-    assert len(asked["id"]) == 16
+    assert options_given["resume"] == "allow"
+    assert len(options_given["id"]) == 16
 
 
 def test_tensorboard_hides_what_a_killed_session_wrote_after_the_checkpoint(tmp_path):

@@ -32,8 +32,14 @@ def test_a_single_seed_has_a_curve_without_an_interval(cartpoles):
 
 def test_a_histogram_marks_the_mean_and_the_mean_of_the_worst_ten_percent():
     axes = return_histograms({"mine": np.arange(100.0)}).axes[0]
-    assert [line.get_xdata()[0] for line in axes.lines] == [49.5, 4.5]
+    assert [line.get_xdata()[0] for line in axes.lines] == pytest.approx([49.5, 4.5])
     assert sum(bar.get_height() for bar in axes.patches) == pytest.approx(1.0)
+
+
+def test_the_worst_ten_percent_of_fifteen_episodes_are_one_and_a_half():
+    axes = return_histograms({"mine": np.arange(15.0)}).axes[0]
+    assert axes.lines[1].get_xdata()[0] == pytest.approx((1.0 * 0 + 0.5 * 1) / 1.5)
+    assert "worst 10 % 0.3333" in axes.get_title()
 
 
 @pytest.mark.parametrize("values", [[3.0, 3.0], [0.25, 0.25, 7.5], [1e6, -1e6, 0.0]])

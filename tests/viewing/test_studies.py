@@ -8,8 +8,8 @@ from quantail.evaluation.games import baselines, game_of
 from quantail.experiments import changed, read_results, read_study, shipped
 from quantail.experiments.scoring import best, late, scale_of, score
 from quantail.risk import CVaR, Neutral, Norm, Wang
-from quantail.viewing.studies import FIGURES, _spread_labels, distortions, draw_study
-from quantail.viewing.style import styled
+from quantail.viewing.studies import FIGURES, LABEL_HEIGHT, LABELLED, distortions, draw_study
+from quantail.viewing.style import spread_labels, styled
 from tests.helpers.fakes import fake_results, rising
 
 
@@ -96,9 +96,11 @@ def test_a_heat_map_names_missing_references_and_its_bar_is_in_percent(tmp_path)
 
 def test_labels_beside_a_colour_bar_do_not_overlap_and_stay_within_it():
     for values in ([0.0, 0.01, 0.02], [0.5], [0.98, 0.99, 1.0], [0.0, 0.5, 0.55, 1.0]):
-        places = _spread_labels(values, 0.0, 1.0)
+        places = spread_labels(values, LABEL_HEIGHT, *LABELLED)
         assert all(b - a > 0.12 for a, b in itertools.pairwise(places))
+        assert min(places) >= 0
         assert max(places) < 1
+    assert spread_labels([], LABEL_HEIGHT, *LABELLED).size == 0
 
 
 def test_early_and_late_are_the_first_and_the_last_part_of_training(tmp_path):

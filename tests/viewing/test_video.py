@@ -11,9 +11,10 @@ from quantail.envs import make
 from quantail.envs.names import action_names
 from quantail.errors import QuantailError
 from quantail.risk import CVaR, Neutral
-from quantail.viewing.frames import COLOURS, FrameRenderer, SmoothRange, spread_labels
+from quantail.viewing.frames import COLOURS, FrameRenderer, SmoothRange
 from quantail.viewing.pictures import with_pictures
 from quantail.viewing.scenes import TAUS, Scene
+from quantail.viewing.style import spread_labels
 from quantail.viewing.video import VideoInfo, make_video, play_decisions
 from tests.helpers.agents import agent
 from tests.helpers.runs import command

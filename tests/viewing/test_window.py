@@ -43,7 +43,7 @@ def opened(env, file, **options):
 
 
 def turns(play, count):
-    assert all(play.turn() for _ in range(count))
+    assert all(play.advance() for _ in range(count))
 
 
 def held(play, name, count):
@@ -55,14 +55,14 @@ def held(play, name, count):
 
 def timed(monkeypatch, *keys):
     """Press these keys in the next window, one every 20 turns."""
-    left, turn, count = list(keys), Play.turn, iter(range(10**6))
+    left, advance, count = list(keys), Play.advance, iter(range(10**6))
 
     def pressing(play):
         if next(count) % 20 == 0 and left:
             down(left.pop(0))
-        return turn(play)
+        return advance(play)
 
-    monkeypatch.setattr(Play, "turn", pressing)
+    monkeypatch.setattr(Play, "advance", pressing)
 
 
 @pytest.mark.parametrize("name", CONSOLE)
@@ -89,7 +89,7 @@ def test_an_atari_game_is_recorded_as_it_was_played(tmp_path):
     up("left")
     turns(play, 60)
     pygame.event.post(pygame.event.Event(pygame.QUIT))
-    assert not play.turn()
+    assert not play.advance()
     play.close()
     recording = read_recording(tmp_path / "starts.jsonl")
     (game,) = recording.games
@@ -187,7 +187,7 @@ def test_a_window_that_loses_the_focus_pauses_and_releases_its_keys(tmp_path):
 def test_a_window_that_is_closed_at_once_leaves_no_file(tmp_path):
     play = opened(MINATAR, tmp_path / "starts.jsonl", fps=0)
     down("escape")
-    assert not play.turn()
+    assert not play.advance()
     play.close()
     assert not list(tmp_path.iterdir())
 

@@ -33,6 +33,9 @@ class RiskyBandit(World):
             [Outcome(0.95, 0.0), Outcome(0.05, 18.0)],
         ][action]
 
+    def describe(self, state: State) -> str:
+        return "the only choice"
+
     def picture(self) -> Picture:
         return _cells([[GRASS, GOAL if self.state is None else WALKER, CLIFF]])
 
@@ -70,6 +73,9 @@ class WindyCliff(World):
         fallen = Outcome(self.wind, self.step_cost + self.fall)
         return [Outcome(1 - self.wind, safe.reward, safe.state), fallen]
 
+    def describe(self, state: State) -> str:
+        return "column {}, row {}".format(*state)
+
     def picture(self) -> Picture:
         rows = [[GRASS] * (self.columns - 1) + [GOAL] for _ in range(self.rows)]
         if self.state is not None:
@@ -94,6 +100,9 @@ class Chain(World):
         if action == 0:
             return [Outcome(1.0, 1.0, after)]
         return [Outcome(0.3, -1.0, after), Outcome(0.5, 1.5, after), Outcome(0.2, 4.0, after)]
+
+    def describe(self, state: State) -> str:
+        return f"step {state[0] + 1}"
 
     def picture(self) -> Picture:
         cells = [GRASS] * self.length + [GOAL]
@@ -134,6 +143,9 @@ class Stopping(World):
             Outcome(1 - self.drift, 0.0, (day + 1, ups)),
         ]
 
+    def describe(self, state: State) -> str:
+        return f"day {state[0]}, price {self.price(*state):g}"
+
     def picture(self) -> Picture:
         height = 2 * self.days + 1
         cells = [[GROUND] * (self.days + 1) for _ in range(height)]
@@ -146,7 +158,7 @@ class Stopping(World):
 
 
 class Allais(World):
-    """Allais' two pairs of choices (1953), in millions; a coin decides which pair comes.
+    """Allais' two pairs of choices (1953), in millions; a coin decides between the pairs.
 
     Most people take the sure million in the first pair and the gamble for five in the second. No
     expected utility prefers both, because the pairs differ only by a common part. Distortion measures
@@ -167,10 +179,13 @@ class Allais(World):
         second = [[Outcome(0.89, 0.0), Outcome(0.11, 1.0)], [Outcome(0.9, 0.0), Outcome(0.1, 5.0)]]
         return (first if state == (1,) else second)[action]
 
+    def describe(self, state: State) -> str:
+        return ("the coin", "first pair", "second pair")[state[0]]
+
     def picture(self) -> Picture:
-        here = 1 if self.state is None else self.state[0]
+        shown = 1 if self.state is None else self.state[0]
         cells = [GRASS, GROUND, GRASS]
-        cells[{0: 1, 1: 0, 2: 2}[here]] = WALKER if self.state is not None else GOAL
+        cells[{0: 1, 1: 0, 2: 2}[shown]] = WALKER if self.state is not None else GOAL
         return _cells([cells])
 
 

@@ -55,6 +55,15 @@ class World(gym.Env[int, int]):
         """Return an RGB image of the current state."""
         raise NotImplementedError
 
+    def describe(self, state: State) -> str:
+        """Return the name of a state in tables."""
+        return str(state)
+
+    def distinct_actions(self, state: State) -> list[int]:
+        """Return the actions of a state, without those that have the same outcomes as an earlier one."""
+        outcomes = [self.outcomes(state, action) for action in range(len(self.actions))]
+        return [action for action, one in enumerate(outcomes) if outcomes.index(one) == action]
+
     def number(self, state: State | None) -> int:
         """Return the observation of a state: its index, or the number of states after the end."""
         return len(self.states) if state is None else self.states.index(state)

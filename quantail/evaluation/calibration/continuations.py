@@ -9,11 +9,10 @@ from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
 from quantail.distributions import ReturnDistribution
-from quantail.envs.adapt import Adapter
+from quantail.envs.adapt import Adapter, observation_checksum
 from quantail.evaluation.calibration.play import (
     Rollout,
     bootstrap_value,
-    checksum,
     discounted_returns,
     horizon,
     max_wait,
@@ -129,7 +128,7 @@ def _continue(
 
 
 def _require_same(observation: NDArray[Any], expected: int) -> None:
-    if checksum(observation) != expected:
+    if observation_checksum(observation) != expected:
         raise _CannotContinueError("the same seed and actions led to another observation")
 
 

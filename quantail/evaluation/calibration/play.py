@@ -1,7 +1,6 @@
 """Episodes in which the predicted distribution of every decision is recorded with its actual return."""
 
 import math
-import zlib
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
 from typing import Any
@@ -10,7 +9,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
-from quantail.envs.adapt import Adapter
+from quantail.envs.adapt import Adapter, observation_checksum
 from quantail.envs.training_signal import training_signal
 from quantail.evaluation.calibration.ranks import Array, crossing
 from quantail.evaluation.protocols import LONGEST
@@ -84,11 +83,6 @@ def take_step(agent: Agent, adapter: Adapter, action: int) -> Step:
     life_lost = bool(info.get("life_lost", False))
     reward, ends = training_signal(agent.settings, reward, terminated=terminated, life_lost=life_lost)
     return Step(observation, reward, ends, terminated, truncated and not terminated)
-
-
-def checksum(observation: NDArray[Any]) -> int:
-    """Return a checksum by which an observation can be recognised."""
-    return zlib.crc32(np.ascontiguousarray(observation).tobytes())
 
 
 def play_episode(
@@ -167,7 +161,7 @@ class _Recorder:
 
     def add(self, observation: NDArray[Any], action: int) -> None:
         self.actions.append(action)
-        self.checksums.append(checksum(observation))
+        self.checksums.append(observation_checksum(observation))
         self.pending.append((observation, action))
         if len(self.pending) == BATCH_SIZE:
             self._predict()

@@ -1,12 +1,10 @@
-"""The mathematics of calibration: ranks, bootstrap intervals, and distances between distributions."""
-
-from collections.abc import Iterator
+"""The mathematics of calibration: ranks, coverage by bootstrap, and distances between distributions."""
 
 import numpy as np
 import torch
 from numpy.typing import NDArray
 
-from quantail.evaluation.intervals import CONFIDENCE, REPEATS
+from quantail.evaluation.intervals import CONFIDENCE, Counts, bootstrap
 
 Array = NDArray[np.float64]
 # Quantile fractions τ at which coverage is measured.
@@ -14,7 +12,7 @@ COVERAGE_TAUS = np.concatenate([[0.01, 0.02], np.linspace(0.05, 0.95, 19), [0.98
 EVEN = slice(2, -2)  # the evenly spaced part of COVERAGE_TAUS
 GRID = (np.arange(1_000) + 0.5) / 1_000  # quantile fractions at which quantile functions are compared
 MAX_POOLED = 5_000  # distributions that are pooled at most
-BLOCK_NUMBERS = 4_000_000  # numbers of a bootstrap that are in memory at once
+NOISE_REPEATS = 200  # bootstrap samples from which the sampling noise of a distance is estimated
 TOLERATED_DEVIATION = 0.1  # differences below this share of the returns' deviation do not matter
 TOLERATED_SIZE = 0.02  # nor below this share of the returns' size, for returns that hardly vary
 
@@ -71,29 +69,12 @@ def pooled_quantiles(distributions: Array) -> Array:
     return quantiles_of((some - some.mean(axis=1, keepdims=True)).ravel())
 
 
-def bootstrap_counts(episodes: int, repeats: int) -> Iterator[NDArray[np.int64]]:
-    """Yield how often each bootstrap repeat draws each episode, in blocks of [repeats, episodes]."""
-    generator = np.random.default_rng(0)
-    uniform = np.full(episodes, 1 / episodes)
-    block = max(1, BLOCK_NUMBERS // episodes)
-    sizes = [min(block, repeats - begun) for begun in range(0, repeats, block)]
-    return (generator.multinomial(episodes, uniform, size=size) for size in sizes)
-
-
 def bootstrap_ratios(sums: Array, counts: NDArray[np.int64]) -> Array:
     """Return Σ sums / Σ counts over resampled episodes: [repeats, figures].
 
     `sums` is [episodes, figures] and `counts` is [episodes], so episodes are weighted by their steps.
     """
-    blocks = bootstrap_counts(len(counts), REPEATS)
-    return np.concatenate([weights @ sums / (weights @ counts)[:, None] for weights in blocks])
-
-
-def interval(samples: Array) -> tuple[Array, Array]:
-    """Return the central 95 % interval of bootstrap samples, [repeats, figures]."""
-    tail = (1 - CONFIDENCE) / 2
-    low, high = np.quantile(samples, [tail, 1 - tail], axis=0)
-    return low, high
+    return bootstrap(len(counts), lambda drawn: drawn @ sums / (drawn @ counts)[:, None])
 
 
 def distance_noise(sample: Array, episodes: NDArray[np.int64]) -> float:
@@ -104,10 +85,14 @@ def distance_noise(sample: Array, episodes: NDArray[np.int64]) -> float:
     order = np.argsort(sample)
     increasing, episode_of = sample[order], episodes[order]
     own = quantiles_of(sample)
-    distances = []
-    for block in bootstrap_counts(int(episodes.max()) + 1, 200):
-        for weights in block:
-            cumulated = np.cumsum(weights[episode_of])
-            index = np.searchsorted(cumulated, GRID * cumulated[-1])
-            distances.append(np.abs(increasing[index] - own).mean())
-    return float(np.quantile(distances, CONFIDENCE))
+
+    def distance(drawn: Counts) -> float:
+        cumulated = np.cumsum(drawn[episode_of])  # one repeat at a time: there may be millions of steps
+        index = np.searchsorted(cumulated, GRID * cumulated[-1])
+        return float(np.abs(increasing[index] - own).mean())
+
+    def distances(block: Counts) -> Array:
+        return np.array([distance(drawn) for drawn in block])
+
+    samples = bootstrap(int(episodes.max()) + 1, distances, NOISE_REPEATS)
+    return float(np.quantile(samples, CONFIDENCE))

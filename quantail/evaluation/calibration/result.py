@@ -15,11 +15,11 @@ from quantail.evaluation.calibration.ranks import (
     bootstrap_ratios,
     deviation,
     distance_noise,
-    interval,
     pooled_quantiles,
     quantiles_of,
 )
 from quantail.evaluation.calibration.verdict import Evidence, Tail, Verdict, judge, tails
+from quantail.evaluation.intervals import interval
 from quantail.evaluation.result_tables import ResultTable
 from quantail.risk import RiskMeasure
 
@@ -184,7 +184,7 @@ class Calibration:
     def title(self) -> str:
         """Return the environment, the checkpoint and the risk measure."""
         weights = f", checkpoint {self.checkpoint:,}" if self.checkpoint else ""
-        return f"{self.env}{weights}, risk {self.risk}"
+        return f"{self.env}{weights}, risk {self.risk.label}"
 
     def table(self) -> ResultTable:
         """Return the coverage as a table, with the verdict and all other figures below it."""
@@ -218,7 +218,7 @@ class Calibration:
             f"quantile crossing: {self._crossing_words()}",
         ]
 
-    def spots_table(self) -> ResultTable:
+    def probes_table(self) -> ResultTable:
         """Return the table of the states that were continued many times."""
         rows = [
             [

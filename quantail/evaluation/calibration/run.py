@@ -4,7 +4,7 @@ from collections.abc import Sequence
 
 import numpy as np
 
-from quantail.agents.agent import Agent, Risk
+from quantail.agents.agent import Agent, Risk, require_agent
 from quantail.envs import EnvSource, make
 from quantail.envs.limits import take_off_limit
 from quantail.envs.make import require_fresh
@@ -13,10 +13,12 @@ from quantail.evaluation.calibration.continuations import StateProbe, probe_stat
 from quantail.evaluation.calibration.play import Rollout, first_steps, known_steps, play_episode
 from quantail.evaluation.calibration.ranks import rank, stratified_normal, tolerance
 from quantail.evaluation.calibration.result import Calibration
-from quantail.evaluation.protocols import LONGEST, whole_number
+from quantail.evaluation.protocols import LONGEST
 from quantail.networks import head_class
+from quantail.parts import part_of
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.settings import Settings
+from quantail.validation import whole_number
 
 
 def calibrate(
@@ -34,13 +36,11 @@ def calibrate(
     Rewards are those that the agent is trained on: they are clipped, and a lost life ends a return, if
     training does so. From `states` of the visited states, `continuations` further episodes are played.
     """
-    if not isinstance(agent, Agent):
-        raise QuantailError("agent takes what quantail.load or quantail.train returns.")
-    episodes, states = whole_number("episodes", episodes, 2), whole_number("states", states, 0)
-    continuations, seed = (
-        whole_number("continuations", continuations, 2),
-        whole_number("seed", seed, 0),
-    )
+    require_agent(agent)
+    episodes = whole_number("episodes", episodes, 2)
+    states = whole_number("states", states, 0)
+    continuations = whole_number("continuations", continuations, 2)
+    seed = whole_number("seed", seed, 0)
     source = agent.env if env is None else env
     measure = agent.risk if risk is None else parse_risk(risk)
     adapter = make(source, agent.settings)
@@ -123,10 +123,10 @@ def mismatch_remarks(settings: Settings, risk: RiskMeasure) -> list[str]:
         remarks.append(
             f"{settings.agent} learns only the mean: look at the bias, not at the distribution"
         )
-    if settings.munchausen:
+    if extra := part_of("target", settings).extra_terms:
         remarks.append(
-            "the distribution includes the Munchausen terms, so it is not that of the rewards alone and "
-            "need not agree with the measured returns"
+            f"the distribution includes {extra}, so it is not that of the rewards alone and need not "
+            "agree with the measured returns"
         )
     if is_distributional and str(risk) != target:
         remarks.append(

@@ -3,7 +3,11 @@
 from dataclasses import dataclass
 from typing import Literal
 
-from quantail.evaluation.calibration.ranks import COVERAGE_TAUS, GRID, Array
+import numpy as np
+
+from quantail.distributions import ReturnDistribution
+from quantail.evaluation.calibration.ranks import COVERAGE_TAUS, Array
+from quantail.risk import CVaR
 
 MIN_EPISODES = 30  # fewer episodes do not allow a verdict
 TAIL = 0.05  # share of the returns in each tail
@@ -31,12 +35,12 @@ class Tail:
 
 
 def tails(predicted: Array, measured: Array) -> tuple[Tail, Tail]:
-    """Return the lower and the upper tail of two quantile functions at GRID."""
-    low = GRID < TAIL
+    """Return the lower and the upper tail of two distributions of equally likely prediction errors."""
+    both = np.stack([predicted, measured])
     worst, best = (
-        Tail(float(predicted[part].mean()), float(measured[part].mean())) for part in (low, low[::-1])
+        (sign * CVaR(TAIL).value(ReturnDistribution.of(sign * both))).tolist() for sign in (1, -1)
     )
-    return worst, best
+    return Tail(*worst), Tail(*best)
 
 
 @dataclass(frozen=True)

@@ -4,8 +4,9 @@ from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
-from quantail.errors import QuantailError, did_you_mean
+from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
+from quantail.validation import one_of
 
 ENGINES = {
     "local": "processes on this machine",
@@ -46,20 +47,14 @@ def make_engine(
     name: str, *, threads: int, gpus: float = 0.0, jobs: int | None = None, address: str | None = None
 ) -> Engine:
     """Return the engine with this name, for runs that need `threads` and `gpus` each."""
-    if name == "local":
+    if one_of("engine", name, ENGINES) == "local":
         if address is not None:
             raise QuantailError("address is an option of engine ray.")
         from quantail.experiments.engines.local import LocalEngine
 
         return LocalEngine(threads, jobs)
-    if name == "ray":
-        if jobs is not None:
-            raise QuantailError(
-                "jobs is an option of engine local: a Ray cluster runs as many jobs as fit."
-            )
-        from quantail.experiments.engines.ray import RayEngine
+    if jobs is not None:
+        raise QuantailError("jobs is an option of engine local: a Ray cluster runs as many jobs as fit.")
+    from quantail.experiments.engines.ray import RayEngine
 
-        return RayEngine(threads, gpus, address or "auto")
-    raise QuantailError(
-        f"unknown engine {name!r}: it takes {' or '.join(ENGINES)}.{did_you_mean(name, ENGINES)}"
-    )
+    return RayEngine(threads, gpus, address or "auto")

@@ -1,9 +1,10 @@
 """Return heads: how the return distribution is represented, and the loss that trains it."""
 
-from quantail.networks.heads.base import AuxiliaryOptimizer, HeadSpec, LossOutput, ReturnHead
+from quantail.networks.heads.base import AuxiliaryOptimizer, HeadSpec, LossOutput, ReturnHead, mlp_head
 from quantail.networks.heads.categorical import Categorical
 from quantail.networks.heads.expected import Expected
 from quantail.networks.heads.fractions import LearnedFractions
+from quantail.networks.heads.hl_gauss import HLGauss
 from quantail.networks.heads.implicit import ImplicitQuantiles
 from quantail.networks.heads.quantiles import FixedQuantiles
 
@@ -13,6 +14,7 @@ HEADS: dict[str, type[ReturnHead]] = {
     "quantiles": FixedQuantiles,
     "implicit": ImplicitQuantiles,
     "fractions": LearnedFractions,
+    "hl-gauss": HLGauss,
 }
 
 __all__ = [
@@ -21,9 +23,11 @@ __all__ = [
     "Categorical",
     "Expected",
     "FixedQuantiles",
+    "HLGauss",
     "HeadSpec",
     "ImplicitQuantiles",
     "LearnedFractions",
     "LossOutput",
     "ReturnHead",
+    "mlp_head",
 ]

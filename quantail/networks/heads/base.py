@@ -7,7 +7,9 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from quantail.distributions import ReturnDistribution
+from quantail.errors import QuantailError
 from quantail.networks.layers import MLPHead
+from quantail.registry import NoConfig
 from quantail.risk import DecisionContext, RiskMeasure
 from quantail.taus import TauSampler, midpoint_taus
 
@@ -58,11 +60,17 @@ class ReturnHead(nn.Module):
     for exactness or speed. It draws no random numbers but those that the sampler `taus` gives.
     """
 
-    Config: ClassVar[type]  # a frozen dataclass: the head's own settings
+    Config: ClassVar[type] = NoConfig  # a frozen dataclass: the head's own settings
     mean_only: ClassVar[bool] = False  # whether it learns the mean and no distribution
+    # Whether its distributions are of one family, such as normal ones, so that only their mean and
+    # standard deviation come to agree with any truth.
+    parametric: ClassVar[bool] = False
+    supports_dueling: ClassVar[bool] = False  # whether it builds dueling layers where the spec asks
 
     def __init__(self, spec: HeadSpec, config: Any) -> None:
         super().__init__()
+        if spec.dueling and not self.supports_dueling:
+            raise QuantailError(f"dueling takes a head with dueling layers, not {type(self).__name__}.")
         self.spec, self.config = spec, config
 
     def distribution(self, features: Tensor, taus: TauSampler) -> ReturnDistribution:

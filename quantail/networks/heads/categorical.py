@@ -3,7 +3,7 @@
 from dataclasses import dataclass
 
 import torch
-from torch import Tensor
+from torch import Tensor, nn
 
 from quantail.distributions import ReturnDistribution, select_actions
 from quantail.errors import QuantailError
@@ -22,7 +22,7 @@ class CategoricalConfig:
         if self.value_min >= self.value_max:
             raise QuantailError(
                 f"value_min {self.value_min:g} is not below value_max {self.value_max:g}: "
-                "the atoms of the distribution lie between them."
+                "the head represents returns between them."
             )
 
 
@@ -30,6 +30,7 @@ class Categorical(ReturnHead):
     """Probabilities of fixed atoms (C51, Bellemare et al. 2017). Dueling on logits, as in Rainbow."""
 
     Config = CategoricalConfig
+    supports_dueling = True
     config: CategoricalConfig
     atoms: Tensor
 
@@ -43,10 +44,7 @@ class Categorical(ReturnHead):
 
     def log_probs(self, features: Tensor) -> Tensor:
         """Return log p_i(x, a), [B, A, M]."""
-        logits = self.f(features).unflatten(1, self.shape)  # [B, M, A]
-        if self.v is not None:
-            logits = self.v(features).unsqueeze(2) + logits - logits.mean(dim=2, keepdim=True)
-        return torch.log_softmax(logits, dim=1).transpose(1, 2)
+        return log_probs_of(features, self.shape, self.f, self.v)
 
     def distribution(self, features: Tensor, taus: TauSampler) -> ReturnDistribution:
         probs = self.log_probs(features).exp()
@@ -69,3 +67,11 @@ class Categorical(ReturnHead):
     def describe(config: CategoricalConfig) -> str:
         c = config
         return f"{c.atoms} atoms from {c.value_min:g} to {c.value_max:g}"
+
+
+def log_probs_of(features: Tensor, shape: tuple[int, int], f: nn.Module, v: nn.Module | None) -> Tensor:
+    """Return log p_i(x, a), [B, A, M], of f's logits for `shape` (M, A); with v they are dueling."""
+    logits: Tensor = f(features).unflatten(1, shape)  # [B, M, A]
+    if v is not None:
+        logits = v(features).unsqueeze(2) + logits - logits.mean(dim=2, keepdim=True)
+    return torch.log_softmax(logits, dim=1).transpose(1, 2)

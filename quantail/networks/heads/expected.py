@@ -27,6 +27,7 @@ class Expected(ReturnHead):
     """Q(x, a) alone (DQN, Mnih et al. 2015): a point mass. Dueling as in Wang et al. 2016."""
 
     Config = ExpectedConfig
+    supports_dueling = True
     config: ExpectedConfig
     mean_only = True
 

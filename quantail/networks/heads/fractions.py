@@ -32,6 +32,7 @@ class LearnedFractions(ReturnHead):
     """Implicit quantiles at fractions that a second network proposes (FQF, Yang et al. 2019)."""
 
     Config = FractionsConfig
+    supports_dueling = True
     config: FractionsConfig
 
     def __init__(self, spec: HeadSpec, config: FractionsConfig) -> None:

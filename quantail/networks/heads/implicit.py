@@ -28,6 +28,7 @@ class ImplicitConfig(EmbeddingConfig):
     online_samples: int = 64  # N
     target_samples: int = 64  # N′
     policy_samples: int = 32  # K
+    tau_sampling: str = "independent"
     kappa: float = 1.0
 
 
@@ -40,6 +41,7 @@ class ImplicitQuantiles(ReturnHead):
     """
 
     Config = ImplicitConfig
+    supports_dueling = True
     config: ImplicitConfig
 
     def __init__(self, spec: HeadSpec, config: ImplicitConfig) -> None:

@@ -24,6 +24,7 @@ class FixedQuantiles(ReturnHead):
     """
 
     Config = QuantilesConfig
+    supports_dueling = True
     config: QuantilesConfig
 
     def __init__(self, spec: HeadSpec, config: QuantilesConfig) -> None:

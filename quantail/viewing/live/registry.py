@@ -7,10 +7,10 @@ from quantail.agents.agent import Agent
 from quantail.envs import kind_of
 from quantail.errors import QuantailError
 from quantail.networks import head_class
-from quantail.registry import Trust, trusted_modules
 from quantail.training.checkpoints import Checkpoints
 from quantail.training.run_folder import RunFolder
 from quantail.training.train import load
+from quantail.trust import Trust, trusted_modules
 
 
 class RunRegistry:

@@ -7,7 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quantail.errors import QuantailError
-from quantail.registry import Trust
+from quantail.trust import Trust
 
 PORT = 8750
 PORTS_TRIED = 10  # if no port is given

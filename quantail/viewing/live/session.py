@@ -11,6 +11,7 @@ from PIL import Image
 from quantail.envs.names import picture_legend
 from quantail.errors import QuantailError
 from quantail.risk import RiskMeasure
+from quantail.validation import one_of, whole_number
 from quantail.viewing.live.player import Player
 from quantail.viewing.live.registry import RunRegistry
 from quantail.viewing.live.sliders import OWN, SLIDERS, make_measure, measures
@@ -108,13 +109,10 @@ class Session:
         self.step()
 
     def _restart(self, command: dict[str, Any]) -> None:
-        self.restart(_whole("seed", command.get("seed", self.seed), 0, 2**31 - 1))
+        self.restart(whole_number("seed", command.get("seed", self.seed), 0, 2**31 - 1))
 
     def _speed(self, command: dict[str, Any]) -> None:
-        speed = command.get("speed")
-        if speed not in SPEEDS:
-            raise QuantailError(f"speed takes one of {', '.join(map(str, SPEEDS))}.")
-        self.speed = int(speed)
+        self.speed = one_of("speed", command.get("speed"), SPEEDS)
 
     def _view(self, command: dict[str, Any]) -> None:
         self.density = bool(command.get("density"))
@@ -128,7 +126,7 @@ class Session:
 
     def _agent(self, command: dict[str, Any]) -> None:
         player, pane = self._player(command), command["pane"]
-        run = _whole("run", command.get("run"), 0, len(self.registry.folders) - 1)
+        run = whole_number("run", command.get("run"), 0, len(self.registry.folders) - 1)
         agent = self.registry.agent(run, command.get("checkpoint"))
         if run == self.runs[pane]:
             player.set_agent(agent)
@@ -158,7 +156,7 @@ class Session:
         self.runs.append(run)
 
     def _player(self, command: dict[str, Any]) -> Player:
-        pane = _whole("pane", command.get("pane"), 0, len(self.players) - 1)
+        pane = whole_number("pane", command.get("pane"), 0, len(self.players) - 1)
         return self.players[pane]
 
 
@@ -240,9 +238,3 @@ def _rounded(numbers: Any) -> Any:
     scale = max(spread, 1e-6 * float(np.abs(array).max()) if array.size else 0.0)
     digits = 4 if scale < 1e-12 else int(np.clip(4 - np.floor(np.log10(scale)), 0, 12))
     return np.round(array, digits).tolist()
-
-
-def _whole(name: str, value: object, least: int, most: int) -> int:
-    if not isinstance(value, int) or isinstance(value, bool) or not least <= value <= most:
-        raise QuantailError(f"{name} takes a whole number from {least} to {most}.")
-    return value

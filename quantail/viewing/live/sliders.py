@@ -2,8 +2,8 @@
 
 from dataclasses import dataclass
 
-from quantail.errors import QuantailError
 from quantail.risk import MEASURES, Neutral, RiskMeasure, parse_risk
+from quantail.validation import number, one_of
 
 
 @dataclass(frozen=True)
@@ -46,15 +46,12 @@ def measures(own: RiskMeasure) -> list[dict[str, object]]:
     others: list[dict[str, object]] = (
         []
         if own.name in SLIDERS or own.is_neutral
-        else [{"name": OWN, "summary": str(own), "slider": None}]
+        else [{"name": OWN, "summary": own.label, "slider": None}]
     )
     return [*known, *others]
 
 
 def make_measure(name: object, eta: object) -> RiskMeasure:
     """Return the measure that the page asks for."""
-    if name == "neutral":
-        return Neutral()
-    if not isinstance(name, str) or name not in SLIDERS or not isinstance(eta, int | float):
-        raise QuantailError(f"risk takes neutral, or one of {', '.join(SLIDERS)} with a number.")
-    return parse_risk(f"{name}:{eta}")
+    known = one_of("risk", name, ["neutral", *SLIDERS])
+    return Neutral() if known == "neutral" else parse_risk(f"{known}:{number('η', eta)}")

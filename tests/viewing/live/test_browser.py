@@ -29,7 +29,7 @@ def page(chromium, served):
     wrong = []
     tab.on("console", lambda message: wrong.append(message.text) if message.type == "error" else None)
     tab.on("pageerror", lambda error: wrong.append(str(error)))
-    tab.on("request", lambda asked: None if local(asked.url, served) else wrong.append(asked.url))
+    tab.on("request", lambda request: None if local(request.url, served) else wrong.append(request.url))
     tab.goto(served.page)
     tab.locator(".pane[data-chosen]").wait_for()
     yield tab

@@ -168,10 +168,10 @@ def test_a_tab_that_cannot_start_shows_the_reason(served, monkeypatch):
 
 
 def test_the_server_listens_only_on_the_loopback_address_by_default(bandit, monkeypatch):
-    asked = {}
-    monkeypatch.setattr("quantail.cli.watch.watch", lambda runs, **options: asked.update(options))
+    given = {}
+    monkeypatch.setattr("quantail.cli.watch.watch", lambda runs, **options: given.update(options))
     assert command("watch", bandit) == 0
-    assert asked["host"] == "127.0.0.1"
+    assert given["host"] == "127.0.0.1"
 
 
 def test_one_tab_too_many_is_refused_with_an_error(served):

@@ -1,0 +1,61 @@
+"""Convolutions for images."""
+
+from typing import ClassVar
+
+from torch import Tensor, nn
+
+from quantail.networks.torsos.base import Torso
+from quantail.networks.torsos.inputs import ImageInput, require_images
+from quantail.registry import NoConfig
+from quantail.spaces import ObservationSpec
+
+
+class NatureCNN(Torso):
+    """The three convolutions of DQN (Mnih et al. 2015)."""
+
+    smallest: ClassVar[int] = 36  # sides of an image, at least
+    nonnegative = True
+
+    def __init__(self, observation: ObservationSpec, config: NoConfig) -> None:
+        super().__init__(observation, config)
+        channels, height, width = require_images("nature", observation, self.smallest)
+        self.layers = nn.Sequential(
+            ImageInput(observation),
+            nn.Conv2d(channels, 32, 8, stride=4),
+            nn.ReLU(),
+            nn.Conv2d(32, 64, 4, stride=2),
+            nn.ReLU(),
+            nn.Conv2d(64, 64, 3, stride=1),
+            nn.ReLU(),
+            nn.Flatten(),
+        )
+        self.num_features = 64 * _nature_size(height) * _nature_size(width)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        features: Tensor = self.layers(observations)
+        return features
+
+
+class MinAtarCNN(Torso):
+    """The one convolution of MinAtar's own DQN (Young and Tian 2019)."""
+
+    smallest: ClassVar[int] = 3  # sides of an image, at least
+    nonnegative = True
+
+    def __init__(self, observation: ObservationSpec, config: NoConfig) -> None:
+        super().__init__(observation, config)
+        channels, height, width = require_images("minatar", observation, self.smallest)
+        self.layers = nn.Sequential(
+            ImageInput(observation), nn.Conv2d(channels, 16, 3), nn.ReLU(), nn.Flatten()
+        )
+        self.num_features = 16 * (height - 2) * (width - 2)
+
+    def forward(self, observations: Tensor) -> Tensor:
+        features: Tensor = self.layers(observations)
+        return features
+
+
+def _nature_size(side: int) -> int:
+    for kernel, stride in ((8, 4), (4, 2), (3, 1)):
+        side = (side - kernel) // stride + 1
+    return side

@@ -1,0 +1,36 @@
+"""Fully connected layers for vectors."""
+
+import math
+from dataclasses import dataclass
+
+from torch import Tensor, nn
+
+from quantail.networks.torsos.base import Torso
+from quantail.networks.torsos.inputs import VectorInput
+from quantail.spaces import ObservationSpec
+
+
+@dataclass(frozen=True)
+class MLPConfig:
+    mlp_sizes: tuple[int, ...] = (128,)
+
+
+class MLP(Torso):
+    """Fully connected layers, each with a ReLU; an observation of any shape is flattened."""
+
+    Config = MLPConfig
+
+    def __init__(self, observation: ObservationSpec, config: MLPConfig) -> None:
+        super().__init__(observation, config)
+        layers: list[nn.Module] = [VectorInput(observation)]
+        width = math.prod(observation.input_shape)
+        for size in config.mlp_sizes:
+            layers += [nn.Linear(width, size), nn.ReLU()]
+            width = size
+        self.layers = nn.Sequential(*layers)
+        self.num_features = width
+        self.nonnegative = len(config.mlp_sizes) > 0  # otherwise the features are the observation
+
+    def forward(self, observations: Tensor) -> Tensor:
+        features: Tensor = self.layers(observations)
+        return features

@@ -1,0 +1,81 @@
+"""A trial of a network before its run starts: parts from outside may not fit together."""
+
+import random
+from collections.abc import Iterator
+from contextlib import contextmanager
+
+import numpy as np
+import torch
+from torch import Tensor
+
+from quantail.distributions import ReturnDistribution
+from quantail.errors import QuantailError
+from quantail.networks.network import build_network
+from quantail.settings import Settings
+from quantail.spaces import ObservationSpec
+from quantail.taus import RandomTaus
+
+BATCH = 3
+
+
+def try_network(settings: Settings, observation: ObservationSpec, num_actions: int) -> None:
+    """Raise an error if the parts that the settings name do not give a network that can be trained."""
+    with _explained(f"the torso {settings.torso} or the head {settings.head} cannot be built"):
+        network = build_network(settings, observation, num_actions)
+    dtype = torch.from_numpy(np.zeros(0, observation.dtype)).dtype
+    observations = torch.zeros((BATCH, *observation.input_shape), dtype=dtype)
+    shape = tuple(observation.input_shape)
+    torso, head = f"torso {settings.torso}", f"head {settings.head}"
+    with _explained(f"{torso} fails on observations of shape {shape}"), _no_randomness(torso):
+        features = network.features(observations)
+    width = network.torso.num_features
+    _require_shape(f"{torso} has num_features {width}, so its features", features, (BATCH, width))
+    taus = RandomTaus(np.random.default_rng(0), settings.tau_sampling)
+    with _explained(f"{head} fails to give a distribution"), _no_randomness(head):
+        atoms = network.head.distribution(features, taus).atoms
+    _require_shape(f"{head}: the atoms", atoms, (BATCH, num_actions, atoms.shape[-1]))
+    target = ReturnDistribution(torch.tensor([[-1.0, 2.0]]).expand(BATCH, 2))
+    actions = torch.zeros(BATCH, dtype=torch.int64)
+    with _explained(f"{head} fails to give a loss"), _no_randomness(head):
+        output = network.head.loss(features, actions, target, taus)
+    for name in ("losses", "priorities", "values"):
+        _require_shape(f"{head}: the {name} of its loss", getattr(output, name), (BATCH,))
+    for name in network.head.optimizers():
+        if name not in output.auxiliary:
+            raise QuantailError(
+                f"{head} has an optimizer {name!r}, but its loss has no auxiliary {name!r}."
+            )
+
+
+@contextmanager
+def _explained(what: str) -> Iterator[None]:
+    """Turn an error in a part into one sentence."""
+    try:
+        yield
+    except QuantailError:
+        raise
+    except Exception as error:
+        message = " ".join(str(error).split())
+        raise QuantailError(f"{what} ({type(error).__name__}: {message}).") from error
+
+
+@contextmanager
+def _no_randomness(part: str) -> Iterator[None]:
+    """Raise an error if a part draws from a global random generator, which no run could resume."""
+    before = _global_states()
+    yield
+    if _global_states() != before:
+        raise QuantailError(
+            f"{part} draws random numbers of its own: a run is the same for the same seed only if all "
+            "come from the sampler `taus`."
+        )
+
+
+def _global_states() -> tuple[bytes, str, int]:
+    torch_state: Tensor = torch.get_rng_state()
+    return torch_state.numpy().tobytes(), str(np.random.get_state()), hash(random.getstate())
+
+
+def _require_shape(what: str, found: Tensor, shape: tuple[int, ...]) -> None:
+    if tuple(found.shape) != shape:
+        raise QuantailError(f"{what} must have the shape {shape}, not {tuple(found.shape)}.")

@@ -1,0 +1,234 @@
+"""The settings of a run: the defaults, changed by the preset, the agent and the user in this order."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from quantail import registry
+from quantail.errors import QuantailError, did_you_mean
+from quantail.fields import OURS, shown
+from quantail.parts import check_parts, dotted_fields
+from quantail.recipes.agents import Recipe
+from quantail.recipes.presets import Preset
+from quantail.settings import (
+    ABOUT,
+    APEX,
+    NOISY,
+    PARTS,
+    PRIORITIZED,
+    Changes,
+    Settings,
+    coerce,
+    flattened,
+    is_dotted,
+    only_with,
+)
+from quantail.toml_files import read_toml
+from quantail.trust import Origin
+
+# The settings by which an agent is named: those that differ from it are listed where it runs.
+NAMED = ("head", "torso", "dueling", "noisy", "target", "double", "sampler", "exploration", "learner")
+# Noisy layers explore by themselves, unless the agent or the user asks for more.
+NOISY_NEEDS = {"epsilon_start": 0.0, "epsilon_end": 0.0}
+
+
+@dataclass(frozen=True)
+class Layer:
+    """Changes to the settings, and where they come from."""
+
+    source: str
+    changes: Changes
+    borrowed: Mapping[str, str] = field(default_factory=dict)  # settings from another source
+    of_file: bool = False  # whether a TOML file gives them, which may name code
+    head: str = ""  # the head that they are for, where they are for one alone
+
+
+def compose(preset: str, changes: Changes, base: str = "", origin: Origin | None = None) -> Settings:
+    """Return the effective settings.
+
+    `preset` is a name or the path of a TOML file. A file is applied on top of the preset `base` and of
+    its agent, so it needs to list only what it changes. If the user chooses another agent than the
+    file's, the file does not change that agent. `origin` is the file with the modules that the user
+    trusts: parts that the file names are imported only from those.
+    """
+    changes = flattened(changes)
+    merged = _merged(_layers(preset, changes, base, origin), origin)
+    settings = check_parts(Settings().with_changes(merged))
+    for name in changes:
+        if "." not in name and not settings.is_active(name):
+            part = ABOUT[name].of or ABOUT[name].only[0]
+            value = shown(getattr(settings, part))
+            raise QuantailError(
+                f"{name} has no effect here: it is used {only_with(name)}, and {part} is {value}."
+            )
+    return settings
+
+
+def sources(
+    preset: str, changes: Changes, base: str = "", origin: Origin | None = None
+) -> dict[str, str]:
+    """Return the source of each setting that differs from its default."""
+    settings = compose(preset, changes, base, origin)
+    named = {
+        name: layer.borrowed.get(name, layer.source)
+        for layer in _layers(preset, flattened(changes), base, origin)
+        for name in layer.changes
+    }
+    usual = vars(Settings()) | {k: one.default for k, one in dotted_fields(settings).items()}
+    values = vars(settings) | dict(settings.dotted)
+    return {k: v for k, v in named.items() if k in values and values[k] != usual[k]}
+
+
+def parts_of(settings: Settings) -> list[str]:
+    """Describe the parts in which settings differ from the agent that they name."""
+    if not registry.is_known("agent", settings.agent):
+        return []
+    usual = Settings().with_changes(registry.find("agent", settings.agent).parts)
+    differing = []
+    for name in NAMED:
+        value = getattr(settings, name)
+        if value != getattr(usual, name) and settings.is_active(name):
+            if isinstance(value, bool):
+                differing.append(f"with {name}" if value else f"without {name}")
+            else:
+                differing.append(f"with {registry.label(name, value)} {name}")
+    return differing
+
+
+def preset_file(preset: str) -> str:
+    """Return the path if a preset is a TOML file, and "" if it is a name; raise an error otherwise."""
+    if registry.is_known("preset", preset):
+        return ""
+    if preset.endswith(".toml"):
+        return preset
+    known = registry.parts("preset")
+    raise QuantailError(
+        f"unknown preset {preset!r}: it takes {', '.join(known)} or the path of a .toml file."
+        f"{did_you_mean(preset, known)}"
+    )
+
+
+def _merged(layers: Iterable[Layer], origin: Origin | None) -> dict[str, object]:
+    """Apply the layers one after another, and import the parts that they name.
+
+    A dotted setting belongs to the part that its layer names, or else the layers below: a layer above
+    that chooses another part drops it.
+    """
+    merged: dict[str, object] = {kind: getattr(Settings, kind) for kind in PARTS}
+    own: dict[tuple[object, str], object] = {}  # dotted settings by the part and their name
+    for layer in layers:
+        chosen = {
+            name: _admitted(name, value, origin if layer.of_file else None)
+            for name, value in layer.changes.items()
+            if name in PARTS
+        }
+        merged |= chosen
+        for name, value in layer.changes.items():
+            if is_dotted(name):
+                kind = name.partition(".")[0]
+                own[(kind == "head" and layer.head) or merged[kind], name] = value
+            elif name not in PARTS:
+                merged[name] = value
+    kept = {name: value for (part, name), value in own.items() if part == merged[name.partition(".")[0]]}
+    return merged | kept
+
+
+def _admitted(kind: str, value: object, origin: Origin | None) -> str:
+    """Import a part if need be, and return the text by which the run remembers it."""
+    if isinstance(value, str):
+        registry.admit(kind, value, origin)
+    return registry.text_of(kind, value)
+
+
+def _layers(preset: str, changes: Changes, base: str, origin: Origin | None) -> list[Layer]:
+    """Return the changes to the defaults in the order in which they apply."""
+    path = preset_file(preset)
+    under = base if path else preset
+    file = read_toml(Path(path)) if path else {}
+    of_file = str(file.get("agent", changes.get("agent", Settings.agent)))
+    agent = str(changes.get("agent", of_file))
+    recipe: Recipe = registry.find("agent", agent)
+    if agent != of_file:
+        # The user chose another agent than the file: ignore the file's settings that agents define.
+        usual: Recipe = registry.find("agent", of_file)
+        defined = {"agent", "n_step", *NAMED, *_defined_by(usual, under), *_defined_by(recipe, under)}
+        file = {k: v for k, v in file.items() if not {k, k.partition(".")[0]} & defined}
+    presets = _chain(under)
+    above: dict[str, Any] = {"head": Settings.head, "target": Settings.target}
+    for one in presets.values():
+        above |= one.settings
+    above |= recipe.parts
+    for name in presets:
+        above |= recipe.on.get(name, {})
+    above |= {**file, **changes}
+    head = registry.text_of("head", above["head"])
+    of_preset = [
+        layer
+        for name, one in presets.items()
+        for layer in (
+            Layer(one.source or _whose("preset", name), one.settings),
+            Layer(_whose("preset", name), _for_head(one, head), one.borrowed, head=head),
+        )
+    ]
+    paper = recipe.paper or f"agent {agent}"
+    on_atari = "atari-paper" in presets
+    of_agent = [
+        Layer(paper, recipe.on.get(name, {}), recipe.borrowed)
+        if on_atari
+        else Layer(_whose("agent", agent), recipe.on.get(name, {}))
+        for name in presets
+    ]
+    named_by_file = "target" in file and "target" not in changes
+    target = _admitted("target", above["target"], origin if named_by_file else None)
+    needed = {**(NOISY_NEEDS if coerce("noisy", above.get("noisy", False)) else {})}
+    layers = [
+        *of_preset,
+        Layer(NOISY, needed),
+        Layer(f"target {target}", registry.find("target", target).needs),
+        Layer(paper, {"agent": agent, **recipe.parts}),
+        Layer(APEX, {"sampler": "prioritized"} if above.get("engine") == "ray" else {}),
+        *of_agent,
+        Layer(preset, file, of_file=True),
+        Layer("you", changes),
+    ]
+    # β of prioritized replay reaches 1 after the steps that the run starts with. The number is saved
+    # with the run, so that β stays at 1 when the run is extended.
+    steps = [one.changes["steps"] for one in layers if "steps" in one.changes] or [Settings.steps]
+    return [Layer(PRIORITIZED, {"importance_steps": coerce("steps", steps[-1])}), *layers]
+
+
+def _chain(preset: str) -> dict[str, Preset]:
+    """Return a preset after all those that it is like, the plainest first."""
+    chain: dict[str, Preset] = {}
+    while preset:
+        if preset in chain:
+            raise QuantailError(f"preset {preset!r} is like itself, through {', '.join(chain)}.")
+        chain = {preset: registry.find("preset", preset), **chain}
+        preset = chain[preset].like
+    return chain
+
+
+def _for_head(preset: Preset, head: str) -> dict[str, Any]:
+    """Return the settings of a preset for a head, which it may name in any way."""
+    found: dict[str, Any] = {}
+    for name, changes in preset.heads.items():
+        if registry.text_of("head", name) == head:
+            found |= changes
+    return found
+
+
+def _whose(kind: str, name: str) -> str:
+    """Return the source of settings that an agent or a preset gives without a source."""
+    return OURS if name in registry.built_in(kind) else f"{kind} {name}"
+
+
+def _defined_by(recipe: Recipe, preset: str) -> set[str]:
+    """Return the names of the settings that an agent defines."""
+    names = set(recipe.parts)
+    head = registry.text_of("head", recipe.parts.get("head", Settings.head))
+    for name, one in _chain(preset).items():
+        names |= {*recipe.on.get(name, {}), *_for_head(one, head)}
+    if recipe.parts.get("noisy"):
+        names |= NOISY_NEEDS.keys()
+    return names
