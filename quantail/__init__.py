@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         register_torso,
     )
     from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
+    from quantail.training.callbacks import Callback
     from quantail.training.progress import progress
     from quantail.training.train import load, resume, train
 
@@ -38,6 +39,7 @@ __all__ = [
     "CPW",
     "Agent",
     "CVaR",
+    "Callback",
     "Evaluation",
     "Neutral",
     "Norm",
@@ -91,6 +93,7 @@ _HOMES = {
         "register_torso",
     ),
     "quantail.risk": ("CPW", "CVaR", "Neutral", "Norm", "Pow", "Wang"),
+    "quantail.training.callbacks": ("Callback",),
     "quantail.training.progress": ("progress",),
     "quantail.training.train": ("load", "resume", "train"),
 }

@@ -16,6 +16,7 @@ from quantail.recipes import compose, parts_of, sources
 from quantail.risk import parse_risk
 from quantail.settings import ABOUT, PARTS, Settings
 from quantail.toml_files import to_toml
+from quantail.training.tables import complete_rows
 from tests.helpers.trust import USER_MODULES
 
 TINY = {
@@ -241,6 +242,25 @@ def test_torch_optimizers_can_be_named_and_their_state_is_resumed(tmp_path):
     resumed = q.resume(tmp_path / "half", steps=120, trust="torch.optim")
     for key, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, resumed.network.state_dict()[key]), key
+
+
+class Stop(q.Callback):
+    def on_step(self, progress):
+        if progress.steps == 73:
+            progress.stop("half of it is done")
+
+
+def test_a_metric_of_a_head_becomes_a_column_and_is_resumed_exactly(own_parts, tmp_path):
+    settings = {"head": "own_parts:Measured", "log_every": 50}
+    train(tmp_path, "whole", **settings)
+    train(tmp_path, "half", callbacks=[Stop()], **settings)
+    q.resume(tmp_path / "half", trust="own_parts")
+    whole, half = (complete_rows(tmp_path / run / "metrics.csv") for run in ("whole", "half"))
+    assert [row["steps"] for row in half] == ["50", "100", "120"]
+    assert all(float(row["spread"]) > 0 for row in half)
+    assert whole == half
+    with pytest.raises(QuantailError, match=r"metric 'loss' is a column of metrics.csv already"):
+        train(tmp_path, "clash", head="own_parts:Clashing")
 
 
 def test_a_learner_from_outside_makes_the_updates(own_parts, tmp_path):

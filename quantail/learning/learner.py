@@ -2,8 +2,8 @@
 
 import copy
 import math
-from collections.abc import Callable
-from dataclasses import dataclass
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
 
@@ -22,6 +22,8 @@ from quantail.risk import RiskMeasure
 from quantail.settings import Settings
 from quantail.taus import RandomTaus
 
+METRIC = "metric."  # before the name of a head's metric in a checkpoint
+
 
 @dataclass(frozen=True)
 class LearningReport:
@@ -30,6 +32,7 @@ class LearningReport:
     updates: int
     loss: float
     value: float  # mean predicted return of the actions taken
+    metrics: Mapping[str, float] = field(default_factory=dict)  # of the head
 
 
 class Learner:
@@ -89,6 +92,10 @@ class Learner:
         self._count += 1
         self._loss_sum += loss.detach()
         self._value_sum += output.values.mean()
+        for name, values in output.metrics.items():
+            self._metric_sums[name] = self._metric_sums.get(name, 0) + values.detach().mean().to(
+                self._sum_dtype
+            )
         return output.priorities
 
     def targets(self, batch: Batch) -> ReturnDistribution:
@@ -128,9 +135,10 @@ class Learner:
         count = self._count
         loss = float(self._loss_sum) / count if count else math.nan
         value = float(self._value_sum) / count if count else math.nan
+        metrics = {name: float(total) / count for name, total in self._metric_sums.items()}
         self.check_finite()
         self._reset_sums()
-        return LearningReport(count, loss, value)
+        return LearningReport(count, loss, value, metrics)
 
     def check_finite(self) -> None:
         """Raise if a loss since the last report, or any weight, is not finite.
@@ -151,6 +159,7 @@ class Learner:
                 tensors[f"optimizer.{name}.{key}"] = value
         tensors["sums"] = torch.stack([self._loss_sum, self._value_sum])
         tensors["counts"] = torch.tensor([self.updates, self._count])
+        tensors |= {f"{METRIC}{name}": total for name, total in self._metric_sums.items()}
         return tensors
 
     def restore(self, tensors: dict[str, Tensor]) -> None:
@@ -171,6 +180,12 @@ class Learner:
         sums = tensors["sums"].to(self._sum_dtype).to(self.device)
         self._loss_sum, self._value_sum = (t.clone() for t in sums)
         self.updates, self._count = (int(n) for n in tensors["counts"])
+        self._metric_sums.clear()
+        self._metric_sums |= {
+            name.removeprefix(METRIC): total.to(self._sum_dtype).to(self.device).reshape(())
+            for name, total in tensors.items()
+            if name.startswith(METRIC)
+        }
 
     def _check(self, tensors: dict[str, Tensor]) -> None:
         """Refuse tensors that are not of this learner.
@@ -184,6 +199,11 @@ class Learner:
         }
         if "sums" in tensors and tensors["sums"].dtype == torch.float32:  # of MPS, without float64
             kinds["sums"] = kinds["sums"].float()
+        kinds |= {
+            name: torch.zeros((), dtype=kinds["sums"].dtype)
+            for name in tensors
+            if name.startswith(METRIC) and name.removeprefix(METRIC).isidentifier()
+        }
         kinds |= {f"target.{name}": value for name, value in self.target.state_dict().items()}
         counts = tensors.get("counts")
         if counts is not None and counts.shape == (2,) and bool(counts[0]):  # else no moments yet
@@ -227,6 +247,7 @@ class Learner:
         self._count = 0
         self._loss_sum = torch.zeros((), dtype=self._sum_dtype, device=self.device)
         self._value_sum = torch.zeros((), dtype=self._sum_dtype, device=self.device)
+        self._metric_sums: dict[str, Tensor] = {}
 
     @property
     def _sum_dtype(self) -> torch.dtype:

@@ -18,8 +18,11 @@ from quantail.taus import RandomTaus
 BATCH = 3
 
 
-def try_network(settings: Settings, observation: ObservationSpec, num_actions: int) -> None:
-    """Raise an error if the parts that the settings name do not give a network that can be trained."""
+def try_network(settings: Settings, observation: ObservationSpec, num_actions: int) -> tuple[str, ...]:
+    """Raise an error if the parts that the settings name do not give a network that can be trained.
+
+    Return the names of the metrics that the head reports.
+    """
     with _explained(f"the torso {settings.torso} or the head {settings.head} cannot be built"):
         network = build_network(settings, observation, num_actions)
     dtype = torch.from_numpy(np.zeros(0, observation.dtype)).dtype
@@ -40,11 +43,14 @@ def try_network(settings: Settings, observation: ObservationSpec, num_actions: i
         output = network.head.loss(features, actions, target, taus)
     for name in ("losses", "priorities", "values"):
         _require_shape(f"{head}: the {name} of its loss", getattr(output, name), (BATCH,))
+    for name, values in output.metrics.items():
+        _require_shape(f"{head}: the metric {name}", values, (BATCH,))
     for name in network.head.optimizers():
         if name not in output.auxiliary:
             raise QuantailError(
                 f"{head} has an optimizer {name!r}, but its loss has no auxiliary {name!r}."
             )
+    return tuple(output.metrics)
 
 
 @contextmanager

@@ -9,7 +9,7 @@ from pathlib import Path
 from typing import Any
 
 from quantail.errors import QuantailError
-from quantail.files import no_follow
+from quantail.files import no_follow, write_text
 
 METRICS = (
     "steps",
@@ -49,51 +49,67 @@ TABLES = {"metrics": METRICS, "timing": TIMING, "episodes": EPISODES, "evaluatio
 
 
 class CsvTable:
-    """One CSV file. A row is written as soon as it is added."""
+    """One CSV file. A row is written as soon as it is added; in metrics.csv it may bring new columns."""
 
     def __init__(self, path: Path, columns: tuple[str, ...]) -> None:
         self.path, self.columns = path, columns
-        self.header = header = (",".join(columns) + "\n").encode()
-        content = b""
-        if path.exists():
-            with path.open("rb") as file:
-                content = file.read(len(header))
-        if content == header:
+        self.widens = columns == METRICS
+        content = path.read_bytes() if path.exists() else b""
+        first, newline, _ = content.partition(b"\n")
+        found = tuple(first.decode(errors="replace").split(","))
+        if newline and (found == columns or (self.widens and found[: len(columns)] == columns)):
+            self.columns = found
+            self.rows = content.count(b"\n") - 1  # cells have no newline
             return
-        if not header.startswith(content):
+        header = self._header()
+        if newline or not header.startswith(content):
             raise QuantailError(
                 f"{path} is damaged: its first row is not {','.join(columns)}. Repair that row, or move "
                 "the file away to start a new one."
             )
         with open(path, "wb", opener=no_follow) as file:  # a new file, or one with a partial header
             file.write(header)
+        self.rows = 0
 
     def add(self, row: Mapping[str, Any]) -> None:
+        """Append a row. Cells of columns that it does not have are empty."""
+        new = tuple(name for name in row if name not in self.columns)
+        if new and self.widens:
+            self._widen(new)
         text = io.StringIO()
         writer = csv.writer(text, lineterminator="\n")
-        writer.writerow([_cell(row[column]) for column in self.columns])
+        writer.writerow([_cell(row.get(column, math.nan)) for column in self.columns])
         with open(self.path, "a", encoding="utf-8", opener=no_follow) as file:
             file.write(text.getvalue())
-
-    def size(self) -> int:
-        """Return the size of the file in bytes."""
-        return self.path.stat().st_size
+        self.rows += 1
 
     def sync(self) -> None:
         """Flush all rows to disk."""
         with self.path.open("r+b") as file:
             os.fsync(file.fileno())
 
-    def truncate(self, size: int) -> bool:
-        """Truncate the file to this size in bytes; return whether it had all the rows up to there.
+    def truncate(self, rows: int) -> bool:
+        """Remove all but the first rows; return whether there were that many.
 
-        If it had not, the file ends after its last complete row, so that the next row is complete too.
+        If there were not, the file ends after its last complete row, so that the next row is complete
+        too.
         """
-        with self.path.open("rb") as file:
-            content = file.read(size)
-        complete = max(content.rfind(b"\n") + 1, len(self.header))
-        os.truncate(self.path, complete)
-        return complete == size
+        content = self.path.read_bytes()
+        *lines, _ = content.split(b"\n")  # what follows the last newline is not a complete row
+        kept = lines[: rows + 1]
+        os.truncate(self.path, sum(len(line) + 1 for line in kept))
+        self.rows = len(kept) - 1
+        return self.rows == rows
+
+    def _widen(self, new: tuple[str, ...]) -> None:
+        """Add columns, which are empty in the rows so far."""
+        self.columns = (*self.columns, *new)
+        *rows, _ = self.path.read_bytes().split(b"\n")[1:]
+        empty = b"," * len(new) + b"\n"
+        write_text(self.path, (self._header() + b"".join(row + empty for row in rows)).decode())
+
+    def _header(self) -> bytes:
+        return (",".join(self.columns) + "\n").encode()
 
 
 def complete_rows(path: Path) -> list[dict[str, str]]:
@@ -111,7 +127,8 @@ def last_step(path: Path, columns: tuple[str, ...]) -> int:
     content = path.read_bytes() if path.exists() else b""
     *lines, _ = content.split(b"\n")  # what follows the last newline is not a complete row
     firsts = [line.split(b",")[0] for line in lines[1:]]
-    if lines[:1] not in ([], [",".join(columns).encode()]) or not all(map(bytes.isdigit, firsts)):
+    header = lines[0].decode(errors="replace").split(",")[: len(columns)] if lines else list(columns)
+    if header != list(columns) or not all(map(bytes.isdigit, firsts)):
         raise QuantailError(f"{path} is damaged or is not a table of this run.")
     return max((int(first[:18]) for first in firsts), default=0)
 

@@ -1,6 +1,7 @@
 """Start and resume runs, and load their agents."""
 
 import os
+from collections.abc import Sequence
 from pathlib import Path
 from typing import Any
 
@@ -22,6 +23,7 @@ from quantail.risk import parse_risk
 from quantail.settings import PARTS, RISKS, Settings, flattened
 from quantail.spaces import ActionSpec, ObservationSpec
 from quantail.training.allocator import keep_large_blocks
+from quantail.training.callbacks import Callback, require_metric_name
 from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.reporter import Reporter
 from quantail.training.risk_config import RiskConfig, describe_risk, risk_config_of, with_canonical_risks
@@ -39,6 +41,7 @@ def train(
     preset: str | None = None,
     out: str | Path | None = None,
     reporter: Reporter | None = None,
+    callbacks: Sequence[Callback] = (),
     trust: Trust = (),
     **settings: Any,
 ) -> Agent:
@@ -47,11 +50,20 @@ def train(
     `env` is the id of a Gymnasium environment or a function that makes one. `agent` and `risk` default
     to "iqn" and "neutral". `preset` is a name or the path of a TOML file; the default depends on the
     environment. Pass any other setting by its name: `steps=200_000, seed=1, num_envs=8, kappa=0.5`.
-    `reporter=quantail.progress()` prints what the command line prints. `trust` lists modules that a
+    `reporter=quantail.progress()` prints what the command line prints. `callbacks` are instances of
+    `quantail.Callback`: your own code in the run. `trust` lists modules that a
     preset file may import, for example for `risk = "my_risks:beta"`.
     """
     trainer = prepare(
-        env, agent=agent, risk=risk, preset=preset, out=out, reporter=reporter, trust=trust, **settings
+        env,
+        agent=agent,
+        risk=risk,
+        preset=preset,
+        out=out,
+        reporter=reporter,
+        callbacks=callbacks,
+        trust=trust,
+        **settings,
     )
     with trainer.folder.held():
         return trainer.run()
@@ -65,6 +77,7 @@ def prepare(
     preset: str | None = None,
     out: str | Path | None = None,
     reporter: Reporter | None = None,
+    callbacks: Sequence[Callback] = (),
     trust: Trust = (),
     **settings: Any,
 ) -> Trainer:
@@ -82,7 +95,8 @@ def prepare(
     chosen = with_canonical_risks(chosen, measure, risk_config)
     observation, actions = _specs(env, chosen)
     require_fresh(env)
-    try_network(chosen, observation, actions.count)
+    for metric in try_network(chosen, observation, actions.count):
+        require_metric_name(metric)
     threads = chosen.threads or torch.get_num_threads()
     info = RunInfo(name_of(env), preset, chosen, observation, actions, threads)
     folder = RunFolder(out or default_folder(info.env, chosen.agent, chosen.seed))
@@ -90,7 +104,7 @@ def prepare(
     reporter = reporter or Reporter()
     _announce(folder, info, reporter)
     with folder.created(info):  # removes the folder again if the trainer cannot be built
-        return _trainer(folder, info, env, risk_config, reporter)
+        return _trainer(folder, info, env, risk_config, reporter, callbacks)
 
 
 def resume(
@@ -101,12 +115,13 @@ def resume(
     env: EnvSource | None = None,
     risk: Risk | None = None,
     reporter: Reporter | None = None,
+    callbacks: Sequence[Callback] = (),
     trust: Trust = (),
 ) -> Agent:
     """Resume a run exactly from its last checkpoint, up to a total of `steps` if given.
 
-    Pass `env` or `risk` again if they were Python functions. `trust` lists the modules that run.json may
-    import, besides those of `env` and `risk`.
+    Pass `env` or `risk` again if they were Python functions, and the `callbacks`. `trust` lists the
+    modules that run.json may import, besides those of `env` and `risk`.
     """
     if checkpoint == "best":
         raise QuantailError("checkpoint best is only for acting: resume takes last or previous.")
@@ -134,7 +149,7 @@ def resume(
                 f"{folder.path} was stopped before its first save: it begins again at step 0."
             )
             folder.clear_tables()
-        trainer = _trainer(folder, info, source, risk_config, reporter)
+        trainer = _trainer(folder, info, source, risk_config, reporter, callbacks)
         if found is not None:
             trainer.restore(found)
         if steps is not None:
@@ -261,12 +276,18 @@ def busy_cores() -> float:
 
 
 def _trainer(
-    folder: RunFolder, info: RunInfo, source: EnvSource, risk_config: RiskConfig, reporter: Reporter
+    folder: RunFolder,
+    info: RunInfo,
+    source: EnvSource,
+    risk_config: RiskConfig,
+    reporter: Reporter,
+    callbacks: Sequence[Callback],
 ) -> Trainer:
     torch.set_num_threads(info.threads)
     torch.set_float32_matmul_precision("high" if info.settings.precision == "tf32" else "highest")
     keep_large_blocks()
-    return Trainer(folder, info, source, risk_config, pick_device(info.settings.device), reporter)
+    device = pick_device(info.settings.device)
+    return Trainer(folder, info, source, risk_config, device, reporter, callbacks)
 
 
 def opening_lines(

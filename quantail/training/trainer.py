@@ -2,6 +2,7 @@
 
 import math
 from collections import deque
+from collections.abc import Sequence
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -16,6 +17,7 @@ from quantail.agents.schedules import linear
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter
 from quantail.envs.training_signal import training_signal
+from quantail.errors import QuantailError
 from quantail.evaluation.evaluate import PARALLEL_EPISODES, EvaluationStopped, play_episodes
 from quantail.evaluation.protocols import LONGEST, own_protocol
 from quantail.files import sync_folder
@@ -23,6 +25,7 @@ from quantail.learning.learner import build_learner
 from quantail.networks import ReturnNetwork, build_network
 from quantail.replay import Replay, ReplayJournal, ReplayStore, build_sampler
 from quantail.replay.memory import available_memory, human_bytes
+from quantail.training.callbacks import Callback, CallbackError, Callbacks, Progress
 from quantail.training.checkpoints import Checkpoint, Checkpoints, check_state
 from quantail.training.clock import Clock
 from quantail.training.collector import Collector, LocalCollector
@@ -50,6 +53,7 @@ class Trainer:
         risk_config: RiskConfig,
         device: torch.device,
         reporter: Reporter,
+        callbacks: Sequence[Callback] = (),
     ) -> None:
         s = info.settings
         self.folder, self.info, self.settings, self.reporter = folder, info, s, reporter
@@ -74,6 +78,7 @@ class Trainer:
         self.clock = Clock()
         self.collector = self._build_collector(network)
         self.agent = Agent(network, s, info.observation, info.actions, source, risk_config.evaluation)
+        self.callbacks = Callbacks(callbacks, Progress(folder.path, self.agent, self._status))
         self.checkpoints = Checkpoints(folder.checkpoints)
         self.tables = {name: CsvTable(folder.table(name), columns) for name, columns in TABLES.items()}
         self.sinks = open_sinks(s, folder.path)
@@ -84,6 +89,7 @@ class Trainer:
         self._logged_seconds = 0.0
         self._warned_of_memory = False
         self._saved: dict[str, int] = {}  # done_at of the last checkpoint
+        self._ended: list[Episode] = []  # episodes that ended in this step
         self._last = ""  # name of the last checkpoint that was saved or restored
         self._segments: dict[str, set[str]] = {}  # replay files of each resumable checkpoint
         self._undeleted: set[Path] = set()  # old files that the last save could not remove
@@ -135,14 +141,31 @@ class Trainer:
             with self.signals:
                 while True:
                     self._between_steps()
-                    if self.signals.name or self.steps >= self.settings.steps:
+                    if self._is_over():
                         break
                     self.step()
+                    self._call_back()
                 self._finish()
+        except CallbackError as error:
+            if self.done_at["checkpoint"] < self.steps or self._saved != self.done_at:
+                self.save(announce=False)
+            raise QuantailError(
+                f"{error}: the run is saved, continue with quantail resume {self.folder.path}."
+            ) from error
         finally:
             self.close()
         self.signals.raise_signal()
         return self.agent
+
+    def _call_back(self) -> None:
+        """Call the callbacks after a step, when everything that it changes has been changed."""
+        while self._ended:
+            self.callbacks.episode_end(self._ended.pop(0))
+        self.callbacks.step()
+
+    def _is_over(self) -> bool:
+        stopped = self.signals.name or self.callbacks.stop_reason
+        return bool(stopped) or self.steps >= self.settings.steps
 
     def close(self) -> None:
         """Restore the terminal and close the environments."""
@@ -212,6 +235,7 @@ class Trainer:
                 "terminated": int(transition.terminated),
             }
         )
+        self._ended.append(episode)
         if self.support:
             returns = self.store.newest_returns(transition.env, self.settings.discount)
             if warning := self.support.check(returns):
@@ -266,6 +290,8 @@ class Trainer:
             "recent_return": float(np.mean(scores)) if scores else math.nan,
             "recent_length": float(np.mean(lengths)) if lengths else math.nan,
             "replay_steps": len(self.store),
+            **report.metrics,
+            **self.callbacks.take_recorded(),
         }
         self.tables["metrics"].add(metrics)
         passed = seconds - self._logged_seconds
@@ -281,6 +307,7 @@ class Trainer:
         self._logged_seconds = seconds
         for sink in self.sinks:
             sink.add(steps, "training", metrics)
+        self.callbacks.logged(metrics)
         self.done_at["log"] = steps
 
     def _check_memory(self) -> None:
@@ -331,6 +358,7 @@ class Trainer:
         self.done_at["evaluation"] = self.steps
         best = self.scores.update(self.steps, result)
         self.reporter.evaluated(self.steps, policy, result, best)
+        self.callbacks.evaluation(result)
         if not s.max_episode_steps and result.lengths.max() >= LONGEST:
             self.reporter.warned(
                 f"an evaluation episode was truncated after {LONGEST:,} steps: "
@@ -343,6 +371,7 @@ class Trainer:
             self.save()
         for sink in self.sinks:
             sink.close()
+        self.callbacks.end()
         self.reporter.finished(
             Summary(
                 run=self.folder.path,
@@ -354,15 +383,15 @@ class Trainer:
                 scores=self.scores,
                 seconds=dict(self.clock.seconds),
                 updates=self.learner.updates,
-                stopped_by=self.signals.name,
+                stopped_by=self.signals.name or self.callbacks.stop_reason,
                 trust=trust_flags(modules_of([self.info.env, *self.settings.names_of_code()])),
             )
         )
 
     # Checkpoints
 
-    def save(self) -> None:
-        """Write a checkpoint from which the run can be resumed exactly."""
+    def save(self, *, announce: bool = True) -> None:
+        """Write a checkpoint from which the run can be resumed exactly; tell the callbacks of it."""
         with self.clock.phase("files"):
             self.learner.check_finite()
             self.done_at["checkpoint"] = self.steps
@@ -392,6 +421,8 @@ class Trainer:
             self._segments = {k: v for k, v in self._segments.items() if k in resumable}
             undeleted |= self.journal.prune(set().union(*self._segments.values()))
         self._warn_of_old_files(undeleted)
+        if announce:
+            self.callbacks.checkpoint(self.folder.checkpoints / name)
 
     def _warn_of_old_files(self, undeleted: dict[Path, OSError]) -> None:
         """Warn once about each old file that could not be removed; the next save tries again."""
@@ -475,7 +506,7 @@ class Trainer:
             "scores": asdict(self.scores),
             "seconds": self.clock.seconds,
             "logged_seconds": self._logged_seconds,
-            "tables": {name: table.size() for name, table in self.tables.items()},
+            "tables": {name: table.rows for name, table in self.tables.items()},
             "generators": seeds.state_of(self.generators),
             "playing": [asdict(episode) for episode in self.collector.in_progress()[0]],
             "replay": segments,

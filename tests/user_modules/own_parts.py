@@ -1,6 +1,6 @@
 """Parts of a user, small enough to read: the mean of some outputs, and one linear layer."""
 
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 import torch
 from torch import nn
@@ -52,6 +52,23 @@ class Means(ReturnHead):
         error = self.config.scale * (target.mean().unsqueeze(1) - predicted)
         losses = error.square().mean(1) if self.config.kind == "square" else error.abs().mean(1)
         return LossOutput(losses, losses.detach(), predicted.detach().mean(1))
+
+
+class Measured(Means):
+    """Reports how far apart its returns are."""
+
+    def loss(self, features, actions, target, taus):
+        output = super().loss(features, actions, target, taus)
+        spread = self.distribution(features, taus).select(actions).std()
+        return replace(output, metrics={"spread": spread.detach()})
+
+
+class Clashing(Means):
+    """Reports a metric under a name that metrics.csv has already."""
+
+    def loss(self, features, actions, target, taus):
+        output = super().loss(features, actions, target, taus)
+        return replace(output, metrics={"loss": output.values})
 
 
 @dataclass(frozen=True)

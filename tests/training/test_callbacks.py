@@ -1,0 +1,177 @@
+"""Callbacks of the user, and metrics that heads and callbacks report."""
+
+import csv
+
+import pytest
+import torch
+
+import quantail as q
+from quantail.errors import QuantailError
+from quantail.training.tables import EVALUATIONS, METRICS, CsvTable
+from tests.helpers.runs import quick
+
+
+class Recorder(q.Callback):
+    def __init__(self):
+        self.events = []
+
+    def on_step(self, progress):
+        self.events.append(("step", progress.steps))
+
+    def on_episode_end(self, progress):
+        self.events.append(("episode", progress.episode.score))
+
+    def on_evaluation(self, progress):
+        self.events.append(("evaluation", progress.steps, progress.evaluation.mean))
+
+    def on_checkpoint(self, progress):
+        assert (progress.checkpoint / "state.json").exists()
+        self.events.append(("checkpoint", int(progress.checkpoint.name)))
+
+    def on_end(self, progress):
+        self.events.append(("end", progress.steps))
+
+    def of(self, kind):
+        return [event[1] for event in self.events if event[0] == kind]
+
+
+def train(out, steps=200, **more):
+    return q.train("CartPole-v1", out=out, **(quick("iqn") | {"steps": steps} | more))
+
+
+def rows(run, name="metrics"):
+    with (run / f"{name}.csv").open(newline="") as file:
+        return list(csv.DictReader(file))
+
+
+def test_callbacks_see_every_step_episode_evaluation_and_checkpoint_in_order(tmp_path):
+    seen = Recorder()
+    train(tmp_path / "run", callbacks=[seen])
+    per_step = quick("iqn").get("num_envs", 1)
+    assert seen.of("step") == list(range(per_step, 201, per_step))
+    assert [float(row["return"]) for row in rows(tmp_path / "run", "episodes")] == seen.of("episode")
+    evaluations = rows(tmp_path / "run", "evaluations")
+    assert [int(row["steps"]) for row in evaluations] == seen.of("evaluation")
+    assert seen.of("checkpoint")[-1] == 200
+    assert seen.events[-1] == ("end", 200)
+
+
+def test_a_run_with_callbacks_learns_the_same_as_one_without(tmp_path):
+    plain, watched = train(tmp_path / "a"), train(tmp_path / "b", callbacks=[Recorder()])
+    for key, tensor in plain.network.state_dict().items():
+        assert torch.equal(tensor, watched.network.state_dict()[key]), key
+
+
+class StopAt(q.Callback):
+    def __init__(self, steps):
+        self.steps = steps
+
+    def on_step(self, progress):
+        if progress.steps >= self.steps:
+            progress.stop("enough")
+
+
+def test_a_callback_stops_a_run_which_is_saved_and_resumes_exactly(tmp_path):
+    whole = train(tmp_path / "whole")
+    train(tmp_path / "half", callbacks=[StopAt(130)])
+    assert (tmp_path / "half/checkpoints/000000130").exists()
+    resumed = q.resume(tmp_path / "half")
+    for key, tensor in whole.network.state_dict().items():
+        assert torch.equal(tensor, resumed.network.state_dict()[key]), key
+    for name in ("metrics", "episodes", "evaluations"):
+        assert rows(tmp_path / "whole", name) == rows(tmp_path / "half", name)
+
+
+@pytest.mark.parametrize("event", ["on_step", "on_episode_end", "on_evaluation", "on_checkpoint"])
+def test_a_callback_that_raises_is_named_and_the_run_is_saved_first(event, tmp_path):
+    class Broken(q.Callback):
+        pass
+
+    def fail(self, progress):
+        if progress.steps >= 60:
+            raise ValueError("no such file.")
+
+    setattr(Broken, event, fail)
+    with pytest.raises(QuantailError) as error:
+        train(tmp_path / "run", callbacks=[Broken()])
+    text = str(error.value)
+    assert text.startswith(f"the callback Broken failed in {event} at step ")
+    assert "(ValueError: no such file): the run is saved, continue with quantail resume" in text
+    whole, resumed = train(tmp_path / "whole"), q.resume(tmp_path / "run")
+    for key, tensor in whole.network.state_dict().items():
+        assert torch.equal(tensor, resumed.network.state_dict()[key]), key
+
+
+def test_what_is_not_a_callback_is_refused_before_the_run_starts(tmp_path):
+    for wrong, says in ((print, "not <built-in"), (Recorder, r"make one with \(\)")):
+        with pytest.raises(QuantailError, match=f"instances of quantail.Callback.*{says}"):
+            train(tmp_path / "run", callbacks=[wrong])
+        assert not (tmp_path / "run").exists()
+
+
+def test_progress_cannot_be_changed(tmp_path):
+    class Meddler(q.Callback):
+        def on_step(self, progress):
+            for name in ("run", "agent", "steps", "metrics", "episode", "evaluation", "checkpoint"):
+                with pytest.raises(AttributeError):
+                    setattr(progress, name, None)
+            progress.metrics["steps"] = -1
+
+    train(tmp_path / "run", callbacks=[Meddler()])
+    assert all(int(row["steps"]) > 0 for row in rows(tmp_path / "run"))
+
+
+class Temperature(q.Callback):
+    """Records a metric from step 100 on."""
+
+    def on_step(self, progress):
+        if progress.steps >= 100:
+            progress.record("temperature", progress.steps / 10)
+
+
+def test_a_recorded_metric_becomes_a_column_that_is_empty_before(tmp_path):
+    train(tmp_path / "run", callbacks=[Temperature()], log_every=40)
+    table = rows(tmp_path / "run")
+    assert list(table[0]) == [*METRICS, "temperature"]
+    assert [row["temperature"] for row in table] == ["", "", "12.0", "16.0", "20.0"]
+    assert all(row["loss"] for row in table[1:])
+
+
+def test_a_resumed_run_has_the_columns_of_one_that_was_not_stopped(tmp_path):
+    train(tmp_path / "whole", callbacks=[Temperature()], log_every=20)
+    train(tmp_path / "half", callbacks=[Temperature(), StopAt(90)], log_every=20)
+    assert "temperature" not in rows(tmp_path / "half")[0]
+    q.resume(tmp_path / "half", callbacks=[Temperature()])
+    assert (tmp_path / "half/metrics.csv").read_bytes() == (tmp_path / "whole/metrics.csv").read_bytes()
+
+
+@pytest.mark.parametrize("name", ["loss", "a b", "", 3])
+def test_a_metric_takes_a_name_of_its_own(name, tmp_path):
+    class Wrong(q.Callback):
+        def on_step(self, progress):
+            progress.record(name, 1.0)
+
+    with pytest.raises(QuantailError, match="metric"):
+        train(tmp_path / "run", callbacks=[Wrong()])
+
+
+def test_a_table_that_was_widened_is_cut_by_rows_and_not_by_bytes(tmp_path):
+    table = CsvTable(tmp_path / "t.csv", METRICS)
+    for step in range(3):
+        table.add(dict.fromkeys(METRICS, step))
+    rows_before = table.rows
+    table.add(dict.fromkeys(METRICS, 3) | {"extra": 7})
+    again = CsvTable(tmp_path / "t.csv", METRICS)
+    assert (again.rows, again.columns) == (4, (*METRICS, "extra"))
+    assert again.truncate(rows_before)
+    first, *others = (tmp_path / "t.csv").read_text().splitlines()
+    assert first == ",".join([*METRICS, "extra"])
+    assert others == [",".join([str(step)] * len(METRICS)) + "," for step in range(3)]
+    assert not again.truncate(9)
+    assert again.rows == 3
+
+
+def test_only_metrics_take_new_columns(tmp_path):
+    table = CsvTable(tmp_path / "t.csv", EVALUATIONS)
+    table.add(dict.fromkeys(EVALUATIONS, 1) | {"extra": 7})
+    assert CsvTable(tmp_path / "t.csv", EVALUATIONS).columns == EVALUATIONS
