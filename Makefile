@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: train test lint types unit test-slow bits agents lock clean
+.PHONY: train test lint types unit test-slow wheel bits agents lock clean
 
 # `make train STEPS=5000` trains for less.
 train: .venv/installed
@@ -27,6 +27,11 @@ unit: .venv/installed
 test-slow: .venv/installed
 	$(BIN)/pytest -m slow -s
 
+# Whether the wheel works as a user installs it: the core alone, then with an extra. Five minutes
+# on two busy cores, most of them for installing torch.
+wheel: .venv/installed
+	$(BIN)/python tools/check_wheel.py
+
 # Whether the working tree learns what a commit learned, bit for bit: `make bits BASE=<commit>`. With
 # AGENT, PRESET and ENV instead: the fingerprint of that run.
 bits: .venv/installed
@@ -46,7 +51,7 @@ agents: .venv/installed
 lock:
 	rm -rf .venv && $(PYTHON) -m venv .venv
 	$(PIP) install torch==2.13.0 setuptools
-	$(PIP) install -e '.[stats,play,web,ray,wandb,video,dev]'
+	$(PIP) install -e '.[all,dev]'
 	echo '# Written by `make lock`. pandas stays below 3: arch, which rliable imports, fails on pandas 3.' > requirements.lock
 	$(BIN)/pip freeze --all --exclude-editable | grep -v '^pip==' | sed 's/+cpu$$//' >> requirements.lock
 	touch .venv/installed

@@ -5,6 +5,7 @@ import socket
 from typing import Any
 
 from quantail.errors import QuantailError
+from quantail.extras import require_extra
 
 TIMEOUT = 5.0  # seconds for a cluster to answer
 
@@ -18,10 +19,9 @@ def load_ray() -> Any:
     """Import Ray; raise an error that says how to install it if it is missing."""
     os.environ.setdefault("RAY_USAGE_STATS_ENABLED", "0")
     os.environ.setdefault("RAY_ACCEL_ENV_VAR_OVERRIDE_ON_ZERO", "0")
-    try:
-        import ray
-    except ImportError as error:
-        raise QuantailError(f"engine ray needs Ray: pip install 'quantail[ray]' ({error}).") from error
+    require_extra("ray", "engine ray")
+    import ray
+
     return ray
 
 

@@ -44,7 +44,7 @@ class Settings:
     engine: str = _setting("local", "run", "where transitions are collected: in this process, or by actors on Ray with slightly outdated weights (not reproducible bit for bit)", choices=("local", "ray"))
     actors: int = _setting(4, "run", "number of actor processes, each with `num_envs` environments", source=OURS, least=1, only=("engine", "ray"))
     device: str = _setting("auto", "run", "torch device of the networks; auto uses cuda or mps if available", choices=("auto", "cpu", "cuda", "mps"))
-    threads: int = _setting(0, "run", "number of CPU threads for torch; 0 keeps torch's default", least=0)
+    threads: int = _setting(0, "run", "number of CPU threads of torch while the run runs; 0 keeps the number that torch has; decides the last bits of a result", least=0)
 
     precision: str = _setting("float32", "run", "precision of matrix products in an update; tf32 and bfloat16 need a GPU that supports them (slow on most CPUs); targets and losses stay float32", choices=("float32", "tf32", "bfloat16"))
     compile: bool = _setting(False, "run", "compile the update with torch.compile; slower for Atari on a CPU (see docs/performance.md)")

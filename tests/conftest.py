@@ -7,19 +7,10 @@ import os
 os.environ.setdefault("ONEDNN_MAX_CPU_ISA", "AVX512_CORE_BF16")
 
 import pytest
-import torch
 
 import quantail
 from tests.helpers.plugins import install, searching
 from tests.helpers.runs import QUICK, quick
-
-
-@pytest.fixture(autouse=True)
-def _threads():
-    """Restore the number of threads, which a run changes."""
-    before = torch.get_num_threads()
-    yield
-    torch.set_num_threads(before)
 
 
 @pytest.fixture(scope="session")

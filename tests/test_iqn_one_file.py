@@ -14,6 +14,7 @@ import torch
 
 import quantail
 from quantail.networks.heads import implicit
+from quantail.training.process import num_threads
 
 FILE = Path(__file__).parent.parent / "examples" / "iqn_one_file.py"
 SHORT = "tests/ShortCartPole-v0"
@@ -44,8 +45,8 @@ def in_one_file(**changes):
     """Train the example; return its settings and its weights."""
     example = runpy.run_path(str(FILE))
     settings = example["Settings"](**changes)
-    torch.set_num_threads(1)
-    return settings, list(example["train"](settings).state_dict().values())
+    with num_threads(1):
+        return settings, list(example["train"](settings).state_dict().values())
 
 
 def in_the_library(settings, out):

@@ -9,6 +9,7 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quantail import seeds
 from quantail.agents.returns import Returns, fractions, head_values
 from quantail.envs import EnvSource
 from quantail.envs.adapt import encode
@@ -55,6 +56,7 @@ class Agent:
         self.env = env
         self.risk = risk
         self.checkpoint = checkpoint  # steps of training that the weights have seen, where loaded
+        self._exploration = seeds.generator(settings.seed, "predict")
 
     def act(
         self, observation: Any, risk: Risk | Sequence[Risk] | None = None
@@ -111,11 +113,15 @@ class Agent:
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[Any, None]:
-        """Return (action, None), as Stable-Baselines3 does; ε-greedy unless `deterministic`."""
+        """Return (action, None), as Stable-Baselines3 does; ε-greedy unless `deterministic`.
+
+        Random actions come from a generator of this agent, seeded with the seed of its settings.
+        """
         action = self.act(observation)
         if not deterministic:
-            random = np.random.random(np.shape(action)) < self.settings.evaluation_epsilon
-            drawn = np.random.randint(self.actions.count, size=np.shape(action))
+            shape = np.shape(action)
+            random = self._exploration.random(shape) < self.settings.evaluation_epsilon
+            drawn = self._exploration.integers(self.actions.count, size=shape)
             action = np.where(random, drawn + self.actions.start, action)
         return (action if np.ndim(action) else np.int64(action)), None
 

@@ -7,6 +7,8 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
+import torch
+
 from quantail.bench.measure import Row, race
 from quantail.training.train import prepare
 from quantail.training.trainer import Trainer
@@ -27,11 +29,15 @@ def rows(seconds: float) -> Iterator[Row]:
 
 
 def _row(env: str, setting: str, seconds: float, **changes: Any) -> Row:
-    """Time the steps of a run in its typical state: learning, with little exploration."""
+    """Time the steps of a run in its typical state: learning, with little exploration.
+
+    The threads are those of the bench, whatever the preset of the environment has.
+    """
     with tempfile.TemporaryDirectory() as folder:
         chosen = {"learning_starts": START, "epsilon_start": 0.01, "epsilon_end": 0.01} | changes
+        chosen["threads"] = torch.get_num_threads()
         trainer = prepare(env, out=Path(folder) / "run", **chosen)
-        with closing(trainer):
+        with closing(trainer), trainer.process_settings():
             row = _race(setting, trainer, seconds)
     return row
 

@@ -11,7 +11,6 @@ import torch
 
 from quantail.bench import act, end_to_end, learner, replay, watch
 from quantail.bench.measure import Row
-from quantail.training.allocator import keep_large_blocks
 
 BENCHES: dict[str, Callable[[float], Iterator[Row]]] = {
     "learner": learner.rows,
@@ -22,11 +21,8 @@ BENCHES: dict[str, Callable[[float], Iterator[Row]]] = {
 }
 
 
-def run_benches(names: Sequence[str], seconds: float, threads: int = 0) -> Iterator[Row]:
-    """Run the named benchmarks, each row for about `seconds`; 0 threads keeps PyTorch's default."""
-    keep_large_blocks()
-    if threads:
-        torch.set_num_threads(threads)
+def run_benches(names: Sequence[str], seconds: float) -> Iterator[Row]:
+    """Run the named benchmarks, each row for about `seconds`."""
     for name in names:
         yield from BENCHES[name](seconds)
 

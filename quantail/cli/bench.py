@@ -1,6 +1,8 @@
 """quantail bench"""
 
+from collections.abc import Iterator
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 from rich.console import Console
 
@@ -10,12 +12,17 @@ from quantail.files import write_json
 from quantail.training.progress import counted
 from quantail.validation import number, one_of, whole_number
 
+if TYPE_CHECKING:
+    from quantail.bench import Row
+
 WIDTH = 50  # of the first column
 
 
 def run(words: list[str]) -> int:
-    from quantail.bench import BENCHES, Row, run_benches
-    from quantail.bench.suite import machine
+    import torch
+
+    from quantail.bench import BENCHES, run_benches
+    from quantail.training.process import num_threads
 
     parser = Parser(
         prog="quantail bench",
@@ -42,9 +49,19 @@ def run(words: list[str]) -> int:
     path = Path(arguments.json) if arguments.json else None
     if path and (path.is_dir() or not path.parent.is_dir()):
         raise QuantailError(f"json takes a file in a folder that exists, not {str(path)!r}.")
+    names = list(dict.fromkeys(arguments.bench)) or list(BENCHES)
+    with num_threads(threads or torch.get_num_threads()):
+        _print_rows(run_benches(names, seconds), path)
+    return 0
+
+
+def _print_rows(found: "Iterator[Row]", path: Path | None) -> None:
+    """Print the rows as they come, and write all so far to the file at `path`."""
+    from quantail.bench.suite import machine
+
     rows: list[Row] = []
     console = Console(soft_wrap=True, highlight=False)
-    for row in run_benches(list(dict.fromkeys(arguments.bench)) or list(BENCHES), seconds, threads):
+    for row in found:
         if not rows:
             about = machine()
             count = counted(about["threads"], "thread")
@@ -58,7 +75,6 @@ def run(words: list[str]) -> int:
         )
         if path:
             write_json(path, {"machine": machine(), "rows": [one.to_dict() for one in rows]})
-    return 0
 
 
 def _time_text(milliseconds: float) -> str:

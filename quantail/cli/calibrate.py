@@ -7,6 +7,7 @@ from quantail.cli.parser import Parser, add_trust
 from quantail.cli.tables import print_table
 from quantail.errors import QuantailError
 from quantail.evaluation.calibration import calibrate
+from quantail.extras import require_extra
 from quantail.files import write_json
 from quantail.training.train import load
 from quantail.validation import whole_number
@@ -50,6 +51,7 @@ def run(words: list[str]) -> int:
     stem = Path(arguments.out or Path(arguments.run) / "calibration")
     agent = load(arguments.run, arguments.checkpoint, risk=arguments.risk, trust=arguments.trust)
     require_writable_stem(stem)
+    require_extra("plots", "the figure of quantail calibrate")
     found = calibrate(agent, episodes=episodes, states=states, continuations=continuations, seed=seed)
     print_table(found.table())
     if found.probes:

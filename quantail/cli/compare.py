@@ -4,6 +4,7 @@ from pathlib import Path
 
 from quantail.cli.parser import Parser
 from quantail.cli.tables import print_table
+from quantail.extras import require_extra
 from quantail.viewing.comparison import compare
 from quantail.viewing.style import save_figure, styled
 
@@ -26,6 +27,8 @@ def run(words: list[str]) -> int:
     )
     parser.add_argument("--out", metavar="STEM", help="also draw the curves to STEM.png and STEM.svg")
     arguments = parser.parse(words)
+    if arguments.out:
+        require_extra("plots", "a figure")  # before the table is printed
     comparison = compare(arguments.run, arguments.others)
     print_table(comparison.table())
     if arguments.out:

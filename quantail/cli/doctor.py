@@ -1,22 +1,24 @@
 """quantail doctor"""
 
-import importlib
 import os
 import platform
 import shutil
 import tempfile
-from collections.abc import Callable
+from collections.abc import Callable, Iterable
 from importlib.metadata import version
 
 from rich.console import Console
+from rich.markup import escape
 
 from quantail.cli.parser import Parser
+from quantail.errors import QuantailError
+from quantail.extras import EXTRAS, require_extra
 
 
 def run(words: list[str]) -> int:
     Parser(
         prog="quantail doctor",
-        description="Check that everything Quantail needs is installed and works.",
+        description="Check that what Quantail needs works, and list which extras are installed.",
     ).parse(words)
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     failed = 0
@@ -26,15 +28,24 @@ def run(words: list[str]) -> int:
             console.print(f"[green]ok[/]      {name}: {check()}")
         except Exception as error:
             failed += 1
-            console.print(f"[red]missing[/] {name}: {type(error).__name__}: {error}")
-    for package, (module, extra, purpose) in OPTIONAL.items():
+            console.print(f"[red]missing[/] {name}: {type(error).__name__}: {escape(str(error))}")
+    for name, extra in EXTRAS.items():
         try:
-            importlib.import_module(module)
-            console.print(f"[green]ok[/]      {package}: {version(package)}, for {purpose}")
+            require_extra(name, f"{name} ({extra.purpose})")
+        except QuantailError as error:
+            console.print(f"[yellow]absent[/]  {escape(str(error))}")
+            continue
+        try:
+            found = GAMES[name]() if name in GAMES else _versions(extra.packages)
+            console.print(f"[green]ok[/]      {name}: {found}, for {extra.purpose}")
         except Exception as error:
-            advice = f"for {purpose}: pip install 'quantail\\[{extra}]' ({error})"
-            console.print(f"[yellow]absent[/]  {package}, {advice}")
+            failed += 1
+            console.print(f"[red]missing[/] {name}: {type(error).__name__}: {escape(str(error))}")
     return 1 if failed else 0
+
+
+def _versions(packages: Iterable[str]) -> str:
+    return ", ".join(f"{package} {version(package)}" for package in packages)
 
 
 def _torch() -> str:
@@ -57,7 +68,7 @@ def _minatar() -> str:
     from quantail.recipes import compose
 
     make("MinAtar/Breakout-v1", compose("minatar", {})).reset(seed=0)
-    return f"{version('MinAtar')}, Breakout works"
+    return f"{_versions(['MinAtar'])}, Breakout works"
 
 
 def _atari() -> str:
@@ -96,22 +107,13 @@ def _disk() -> str:
         return f"this folder is writable, {human_bytes(shutil.disk_usage('.').free)} free"
 
 
-OPTIONAL = {
-    "rliable": ("rliable.library", "stats", "confidence intervals over seeds"),
-    "pygame": ("pygame", "play", "quantail play"),
-    "wandb": ("wandb", "wandb", "train --wandb"),
-    "fastapi": ("quantail.viewing.live.server", "web", "quantail watch"),
-    "ray": ("ray", "ray", "train --engine ray, study --engine ray"),
-    "imageio-ffmpeg": ("imageio_ffmpeg", "video", "quantail video"),
-}
-
 CHECKS: dict[str, Callable[[], str]] = {
     "python": platform.python_version,
     "torch": _torch,
     "gymnasium": _gymnasium,
-    "minatar": _minatar,
-    "atari": _atari,
     "memory": _memory,
     "disk": _disk,
     "allocator": _allocator,
 }
+# The extras with games, of which one is made.
+GAMES: dict[str, Callable[[], str]] = {"atari": _atari, "minatar": _minatar}

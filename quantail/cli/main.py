@@ -9,6 +9,7 @@ from contextlib import contextmanager
 from typing import TextIO
 
 from quantail.errors import QuantailError
+from quantail.training.allocator import keep_large_blocks
 from quantail.trust import add_working_folder, module_of
 from quantail.validation import one_of
 
@@ -57,6 +58,7 @@ def run(argv: list[str]) -> int:
         if any(map(_names_code, words)):
             add_working_folder()
         command = importlib.import_module(f"quantail.cli.{MODULES.get(name, name)}")
+        keep_large_blocks()
         with _plain_warnings():
             status: int = command.run(words)
         return status
@@ -117,5 +119,5 @@ def _overview() -> str:
         "usage: quantail COMMAND ...\n\n"
         "Distributional and risk-sensitive reinforcement learning.\n\n"
         f"{rows}\n\n"
-        "Run `quantail COMMAND --help` for details. To start: quantail train MinAtar/Breakout-v1"
+        "Run `quantail COMMAND --help` for details. To start: quantail train CartPole-v1"
     )

@@ -5,6 +5,7 @@ import sys
 from quantail.cli.parser import Parser, add_trust
 from quantail.settings import coerce
 from quantail.training.progress import reporter_for, suppress_saved_interrupt
+from quantail.training.run_folder import RunFolder
 from quantail.training.train import resume
 
 
@@ -34,5 +35,6 @@ def run(words: list[str]) -> int:
             checkpoint=arguments.checkpoint,
             reporter=reporter,
             trust=arguments.trust,
+            threads=RunFolder(arguments.run).read().threads,
         )
     return 130 if reporter.stopped else 0

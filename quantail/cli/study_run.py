@@ -20,6 +20,7 @@ from quantail.experiments.results import read_results
 from quantail.experiments.runner import StudyOutcome, run_study
 from quantail.experiments.study import Job, Study
 from quantail.experiments.tables import tables
+from quantail.extras import require_extra
 from quantail.trust import trust_flags
 from quantail.validation import number, whole_number
 
@@ -120,6 +121,7 @@ def start(study: Study, arguments: argparse.Namespace) -> int:
 def run_and_show(study: Study | None, out: Path, arguments: argparse.Namespace) -> int:
     """Run the remaining runs, draw the figures, and return the exit status."""
     console = Console(file=sys.stderr, highlight=False, markup=False)
+    require_extra("plots", "the figure of a study")  # before the runs, which take hours
 
     def confirm(folder: StudyFolder, engine: Engine, left: list[Job]) -> bool:
         return _confirm(console, folder, engine, left, arguments)

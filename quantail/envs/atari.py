@@ -1,18 +1,22 @@
 """Atari games with the preprocessing of the paper, on top of the Arcade Learning Environment."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from functools import cache
-from typing import Any
+from pathlib import Path
+from typing import TYPE_CHECKING, Any
 
-import ale_py
 import gymnasium as gym
 import numpy as np
-from ale_py import roms
 from gymnasium import spaces
 from numpy.typing import NDArray
-from PIL import Image
 
 from quantail.errors import QuantailError
+from quantail.extras import require_extra
+
+if TYPE_CHECKING:
+    import ale_py
 
 Frame = NDArray[np.uint8]
 SIDE = 84
@@ -27,6 +31,14 @@ def area_average(screen: Frame, side: int) -> Frame:
     rows, columns = _coverage(height, side), _coverage(width, side)
     shrunk: Frame = np.rint(rows @ screen.astype(np.float32) @ columns.T).astype(np.uint8)
     return shrunk
+
+
+def bilinear(screen: Frame, side: int) -> Frame:
+    """Resize a screen to side × side with Pillow's bilinear filter."""
+    from PIL import Image
+
+    image = Image.fromarray(screen).resize((side, side), Image.Resampling.BILINEAR)
+    return np.asarray(image)
 
 
 @cache
@@ -65,13 +77,17 @@ class AtariGame(gym.Env[Frame, Any]):
         all_actions: bool = False,
         render_mode: str | None = None,
     ) -> None:
+        require_extra("atari", "an ALE game")
+        import ale_py
+
+        ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.render_mode = render_mode
         self.action_repeat, self.no_ops, self.sticky = action_repeat, no_ops, sticky
         self.resize = resize
         self.ale = ale_py.ALEInterface()
         self.ale.setFloat("repeat_action_probability", 0.0)
         self.ale.setInt("random_seed", 0)
-        path = roms.get_rom_path(game)
+        path = rom_path(game)
         if path is None:
             raise QuantailError(f"the ROM of {game} is not installed: see `quantail doctor`.")
         self.ale.loadROM(path)
@@ -85,6 +101,7 @@ class AtariGame(gym.Env[Frame, Any]):
         self.observation_space = spaces.Box(0, 255, (SIDE, SIDE), np.uint8)
         height, width = self.ale.getScreenDims()
         self._screens = np.zeros((2, height, width), np.uint8)
+        self._console_action = ale_py.Action  # by its number
         self._last_action = ale_py.Action.NOOP
 
     def reset(
@@ -92,7 +109,7 @@ class AtariGame(gym.Env[Frame, Any]):
     ) -> tuple[Frame, dict[str, Any]]:
         super().reset(seed=seed)
         self._new_game()
-        self._last_action = ale_py.Action.NOOP
+        self._last_action = self._console_action.NOOP
         if options and "actions" in options:
             frame = self.fast_forward(options["actions"])
         else:
@@ -117,7 +134,7 @@ class AtariGame(gym.Env[Frame, Any]):
     def fast_forward(self, actions: Sequence[int]) -> Frame:
         """Play some of the console's 18 actions, one frame each, and return the observation."""
         for action in actions:
-            self.ale.act(ale_py.Action(action))
+            self.ale.act(self._console_action(action))
         self._screens[:] = 0
         self.ale.getScreenGrayscale(self._screens[1])
         return self._frame()
@@ -127,7 +144,7 @@ class AtariGame(gym.Env[Frame, Any]):
 
     def _play_no_ops(self) -> None:
         for _ in range(int(self.np_random.integers(self.no_ops + 1))):
-            self._emulate(ale_py.Action.NOOP)
+            self._emulate(self._console_action.NOOP)
             if self.ale.game_over(with_truncation=False):
                 self._new_game()
 
@@ -146,8 +163,24 @@ class AtariGame(gym.Env[Frame, Any]):
         screen = self._screens.max(axis=0)
         if self.resize == "area":
             return area_average(screen, SIDE)
-        image = Image.fromarray(screen)
-        return np.asarray(image.resize((SIDE, SIDE), Image.Resampling.BILINEAR))
+        return bilinear(screen, SIDE)
 
     def _info(self, *, life_lost: bool) -> dict[str, Any]:
         return {"lives": self.ale.lives(), "life_lost": life_lost}
+
+
+def register() -> bool:
+    """Register the ids of ALE games with Gymnasium, and return whether ale-py is installed."""
+    try:
+        import ale_py  # noqa: F401 - importing it registers them
+    except ImportError:
+        return False
+    return True
+
+
+def rom_path(game: str) -> Path | None:
+    """Return the file of a game's ROM, if it is installed."""
+    require_extra("atari", "an ALE game")
+    from ale_py import roms
+
+    return roms.get_rom_path(game)

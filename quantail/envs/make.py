@@ -4,15 +4,14 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from typing import Any, Literal
 
-import ale_py
 import gymnasium as gym
 from gymnasium.envs.registration import EnvSpec
 from gymnasium.wrappers import TimeLimit
 
-from quantail.envs import minatar
+from quantail.envs import atari, minatar
 from quantail.envs.adapt import Adapter, Env
-from quantail.envs.atari import AtariGame
 from quantail.errors import QuantailError, did_you_mean
+from quantail.extras import require_extra
 from quantail.recipes import compose
 from quantail.registration import register
 from quantail.settings import Settings
@@ -34,6 +33,7 @@ class EnvFromFile:
 EnvSource = str | Callable[[], Env] | EnvFromFile
 Kind = Literal["atari", "minatar", "world", "other"]
 
+ALE = ("ALE/", "NoFrameskip-v")  # parts of the ids of ALE games
 FUNCTION = "function "  # prefix of the name of an environment that a function makes
 ATARI_ONLY = ("action_repeat", "no_ops", "sticky", "resize", "life_loss_ends")
 
@@ -56,6 +56,8 @@ def make(
         env = _make_atari(source, settings, render_mode, all_actions)
     else:
         _refuse_atari_settings(name, settings)
+        if kind == "minatar":
+            require_extra("minatar", name)
         env = _make_any(source, name, settings, render_mode)
         if kind == "minatar":
             env = minatar.MinAtarEpisode(env)
@@ -73,6 +75,8 @@ def kind_of(source: EnvSource) -> Kind:
         )
     if callable(source):
         return "other"
+    if _is_ale(name_of(source)) and not atari.register():
+        return "atari"  # known by its id alone; making it names the missing extra
     entry = str(_find(source).entry_point)
     if entry.startswith("ale_py.env"):
         return "atari"
@@ -123,7 +127,7 @@ def specs_of(env: Adapter) -> tuple[ObservationSpec, ActionSpec]:
 
 def _find(source: EnvSource) -> EnvSpec:
     name = name_of(source)
-    gym.register_envs(ale_py)
+    atari.register()
     minatar.register()
     register()
     if name.startswith(FUNCTION):
@@ -138,12 +142,19 @@ def _find(source: EnvSource) -> EnvSpec:
         _import(module, name)
     spec = gym.registry.get(identifier)
     if spec is None:
+        if _is_ale(name):
+            require_extra("atari", name)
         raise QuantailError(
             f"unknown environment {name!r}: it takes the id of a Gymnasium environment, "
             "or module:id for one that your own module registers."
             f"{_nearest(module, identifier)}"
         )
     return spec
+
+
+def _is_ale(name: str) -> bool:
+    """Return whether an id is that of an ALE game, whether or not ale-py is installed."""
+    return ":" not in name and any(part in name for part in ALE)
 
 
 def _nearest(module: str, identifier: str) -> str:
@@ -170,9 +181,8 @@ def atari_game(source: EnvSource) -> tuple[str, dict[str, int | None]]:
 def _make_atari(
     source: EnvSource, settings: Settings, render_mode: str | None, all_actions: bool
 ) -> Env:
-    ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
     game, options = atari_game(source)
-    return AtariGame(
+    return atari.AtariGame(
         game,
         action_repeat=settings.action_repeat,
         no_ops=settings.no_ops,

@@ -4,9 +4,8 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
-from ale_py import roms
-
 from quantail.envs.adapt import Adapter
+from quantail.envs.atari import rom_path
 from quantail.envs.make import EnvSource, atari_game, kind_of, make, name_of
 from quantail.recipes import compose
 
@@ -24,7 +23,7 @@ def player_conditions(env: EnvSource) -> dict[str, Any]:
     if kind_of(env) != "atari":
         return {"env": name_of(env)}
     game, options = atari_game(env)
-    path = roms.get_rom_path(game)
+    path = rom_path(game)
     checksum = hashlib.md5(Path(path).read_bytes()).hexdigest() if path else "none"
     return {
         "env": f"ALE {game}",

@@ -9,6 +9,7 @@ from numpy.typing import NDArray
 
 from quantail.errors import QuantailError
 from quantail.evaluation.scores import AGGREGATES, Matrix
+from quantail.extras import require_extra
 
 Counts = NDArray[np.int64]
 
@@ -92,12 +93,9 @@ def _rliable() -> Iterator[ModuleType]:
     rliable resamples with numpy's global generator whatever random_state it gets. That generator is
     seeded here and restored afterwards.
     """
-    try:
-        from rliable import library
-    except ImportError as error:
-        raise QuantailError(
-            f"intervals need rliable: pip install 'quantail[stats]' ({error})."
-        ) from error
+    require_extra("stats", "an interval over seeds")
+    from rliable import library
+
     state = np.random.get_state()
     np.random.seed(0)
     try:

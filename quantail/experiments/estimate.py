@@ -1,6 +1,5 @@
 """Estimate the frames, time and memory of a study before it starts."""
 
-import resource
 import sys
 import tempfile
 import time
@@ -8,8 +7,6 @@ from collections.abc import Sequence
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-
-import torch
 
 from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
@@ -20,6 +17,11 @@ from quantail.spaces import ObservationSpec
 from quantail.training.progress import counted
 from quantail.training.tables import complete_rows
 from quantail.training.train import pick_device, prepare
+
+try:
+    import resource
+except ImportError:  # not on Windows
+    resource = None  # type: ignore[assignment]
 
 MEASURING = 8.0  # maximum seconds for measuring all combinations
 EACH = 0.5  # maximum seconds for measuring one combination
@@ -87,14 +89,12 @@ def estimate(folder: StudyFolder, jobs: Sequence[Job], at_once: int) -> Estimate
         source = "from existing runs" + (" and a short measurement" * bool(measured))
     if absent := sorted({cost.instead_of for cost in costs.values()} - {""}):
         source += f" on the CPU, because this machine has no {' and '.join(absent)}"
-    unit = 1 if sys.platform == "darwin" else 1024
-    process = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss * unit
     runs = min(at_once, len(jobs))
     return Estimate(
         runs=len(jobs),
         frames=frames,
         seconds=seconds / max(runs, 1),
-        bytes=runs * (most + process),
+        bytes=runs * (most + _process_bytes()),
         source=source,
         open_ended=any(not job.settings.evaluation_steps for job in jobs),
     )
@@ -107,6 +107,16 @@ def in_words(seconds: float) -> str:
             value = seconds / size
             return f"{value:,.0f} {unit}s" if value >= 10 else f"{value:.1f} {unit}s"
     return counted(max(1, round(seconds)), "second")
+
+
+def _process_bytes() -> int:
+    """Return the largest memory of this process so far; on Windows, its present memory."""
+    if resource is None:
+        import psutil
+
+        return int(psutil.Process().memory_info().rss)
+    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
+    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * unit
 
 
 def _family(env: str) -> str:
@@ -130,7 +140,6 @@ def _cost_from_runs(folder: StudyFolder, kind: tuple[str, str]) -> Cost | None:
 
 def _measure_cost(job: Job, seconds: float) -> Cost:
     """Measure the cost of a run by training it for some steps after `learning_starts`."""
-    threads = torch.get_num_threads()
     start = max(START, 2 * job.settings.n_step * job.settings.num_envs)
     short = {"learning_starts": start, "buffer_size": 64 * start, "steps": 1_000_000_000}
     absent = "" if _is_available(job.settings.device) else job.settings.device
@@ -138,7 +147,7 @@ def _measure_cost(job: Job, seconds: float) -> Cost:
     changes = {**job.changes, **short, **device, "tensorboard": False, "wandb": ""}
     with tempfile.TemporaryDirectory() as folder:
         trainer = prepare(job.env, preset=job.preset, out=Path(folder) / "run", **changes)
-        with closing(trainer):
+        with closing(trainer), trainer.process_settings():
             trainer.collector.start()
             while (
                 trainer.steps < trainer.settings.learning_starts + 2 * trainer.settings.train_frequency
@@ -151,7 +160,6 @@ def _measure_cost(job: Job, seconds: float) -> Cost:
             steps, spent = trainer.steps - first, time.perf_counter() - start_time
             acting = sum(trainer.clock.seconds[one] - before[one] for one in ("acting", "environment"))
             size = _bytes(job, trainer.info.observation)
-    torch.set_num_threads(threads)
     return Cost(spent / steps, acting / steps, size, measured=True, instead_of=absent)
 
 

@@ -10,6 +10,7 @@ from pathlib import Path
 
 from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
+from quantail.training.allocator import keep_large_blocks
 from quantail.training.reporter import Reporter, Summary
 from quantail.training.run_folder import RunFolder
 from quantail.trust import Trust, add_working_folder
@@ -134,6 +135,7 @@ def main(words: list[str]) -> int:
     MODULE names a module that the user trusts.
     """
     _stop_with_the_parent()
+    keep_large_blocks()
     study, name, *trust = words
     if trust:
         add_working_folder()

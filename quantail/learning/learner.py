@@ -225,11 +225,12 @@ class Learner:
 
     def _compile(self) -> None:
         """Let torch.compile fuse what lies between products; without a compiler nothing changes."""
-        torch._dynamo.config.suppress_errors = True
         for network in (self.online, self.target):
             network.head.use_dense_products()
-        self._target = torch.compile(self._target_of)
-        self._loss = torch.compile(self._loss_of)
+        # Restores the caller's flag after each call, for it holds for the whole process.
+        or_eager = torch._dynamo.config.patch(suppress_errors=True)
+        self._target = or_eager(torch.compile(self._target_of))
+        self._loss = or_eager(torch.compile(self._loss_of))
 
     def _optimizer(self, parameter: Tensor) -> Any:
         """Return the one optimizer that moves this parameter."""

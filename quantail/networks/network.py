@@ -100,7 +100,7 @@ def seeded(build: Callable[[], Part], seed: int) -> Part:
     this seed; the global generator stays as it was.
     """
     with torch.random.fork_rng(devices=[]):
-        torch.manual_seed(seed)
+        torch.default_generator.manual_seed(seed)  # of the CPU alone: no GPU's state is forked
         part = build()
     initialise(part, torch.Generator().manual_seed(seed))
     return part

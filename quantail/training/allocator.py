@@ -10,6 +10,9 @@ _TRIM_THRESHOLD, _TOP_PAD, _MMAP_MAX = -1, -2, -4
 def keep_large_blocks() -> bool:
     """Stop glibc from returning memory to the kernel after each update; return whether that worked.
 
+    This changes the whole process and cannot be undone, so only the command line and the processes that
+    a study starts do it by themselves. From Python, call it once where your program starts.
+
     glibc maps and unmaps blocks above 32 MB on every use, whatever its threshold, so this disables
     mapping altogether.
     """

@@ -9,7 +9,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager, suppress
 from dataclasses import asdict, dataclass
 from datetime import UTC, datetime
-from importlib.metadata import version
+from importlib.metadata import PackageNotFoundError, version
 from pathlib import Path
 from typing import Any
 
@@ -252,7 +252,11 @@ def default_folder(env: str, agent: str, seed: int) -> Path:
 
 
 def _versions() -> dict[str, str]:
-    return {name: version(name) for name in PACKAGES}
+    found = {}
+    for name in PACKAGES:
+        with suppress(PackageNotFoundError):  # packages of extras may be missing
+            found[name] = version(name)
+    return found
 
 
 def _processor() -> str:

@@ -8,6 +8,7 @@ from pathlib import Path
 from typing import Any, Protocol
 
 from quantail.errors import QuantailError
+from quantail.extras import require_extra
 from quantail.files import read_json
 from quantail.settings import Settings
 
@@ -45,6 +46,7 @@ class TensorBoard:
     """Writes TensorBoard event files to the run folder."""
 
     def __init__(self, folder: Path) -> None:
+        require_extra("tensorboard", "the setting tensorboard")
         from torch.utils.tensorboard.writer import SummaryWriter
 
         self._make: Any = partial(SummaryWriter, str(folder))
@@ -74,12 +76,9 @@ class WeightsAndBiases:
     """
 
     def __init__(self, settings: Settings, run: Path) -> None:
-        try:
-            import wandb
-        except ImportError as error:
-            raise QuantailError(
-                f"wandb is not installed: pip install 'quantail[wandb]' ({error})."
-            ) from error
+        require_extra("wandb", "the setting wandb")
+        import wandb
+
         identity = f"{run.name} {read_json(run / 'run.json')['created']}"
         try:
             self._run: Any = wandb.init(

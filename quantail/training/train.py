@@ -2,6 +2,7 @@
 
 import os
 from collections.abc import Sequence
+from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
@@ -20,13 +21,12 @@ from quantail.replay import ReplayStore, require_memory, sampler_class
 from quantail.replay.frames import is_compressed
 from quantail.replay.memory import human_bytes
 from quantail.risk import parse_risk
-from quantail.settings import PARTS, RISKS, Settings, flattened
+from quantail.settings import PARTS, RISKS, Settings, coerce, flattened
 from quantail.spaces import ActionSpec, ObservationSpec
-from quantail.training.allocator import keep_large_blocks
 from quantail.training.callbacks import Callback, require_metric_name
 from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.reporter import Reporter
-from quantail.training.risk_config import RiskConfig, describe_risk, risk_config_of, with_canonical_risks
+from quantail.training.risk_config import describe_risk, risk_config_of, with_canonical_risks
 from quantail.training.run_folder import RunFolder, RunInfo, default_folder
 from quantail.training.trainer import Trainer
 from quantail.training.unsaved import require_never_saved
@@ -53,6 +53,9 @@ def train(
     `reporter=quantail.progress()` prints what the command line prints. `callbacks` are instances of
     `quantail.Callback`: your own code in the run. `trust` lists modules that a
     preset file may import, for example for `risk = "my_risks:beta"`.
+
+    The number of threads and the precision of matrix products are those of the settings while the run
+    runs; your process has its own again afterwards.
     """
     trainer = prepare(
         env,
@@ -104,7 +107,8 @@ def prepare(
     reporter = reporter or Reporter()
     _announce(folder, info, reporter)
     with folder.created(info):  # removes the folder again if the trainer cannot be built
-        return _trainer(folder, info, env, risk_config, reporter, callbacks)
+        device = pick_device(info.settings.device)
+        return Trainer(folder, info, env, risk_config, device, reporter, callbacks)
 
 
 def resume(
@@ -117,20 +121,26 @@ def resume(
     reporter: Reporter | None = None,
     callbacks: Sequence[Callback] = (),
     trust: Trust = (),
+    threads: int | None = None,
 ) -> Agent:
     """Resume a run exactly from its last checkpoint, up to a total of `steps` if given.
 
     Pass `env` or `risk` again if they were Python functions, and the `callbacks`. `trust` lists the
     modules that run.json may import, besides those of `env` and `risk`.
+
+    `threads` is the number of CPU threads; by default that of the run's settings or, if that is 0, the
+    one that torch has now. If the run had another number in force, a warning says that its last bits may
+    differ.
     """
     if checkpoint == "best":
         raise QuantailError("checkpoint best is only for acting: resume takes last or previous.")
     folder = RunFolder(run)
     info = folder.read()
     folder.require_no_links()
+    wanted = info.settings.threads if threads is None else int(coerce("threads", threads))
+    earlier, info = info.threads, replace(info, threads=wanted or torch.get_num_threads())
     if steps is not None:
-        longer = info.settings.with_changes({"steps": steps})
-        info = RunInfo(**{**vars(info), "settings": longer})
+        info = replace(info, settings=info.settings.with_changes({"steps": steps}))
     origin = origin_of(folder.path / "run.json", trust, env, risk)
     admit_parts(info.settings, origin)
     measure = parse_risk(info.settings.risk, origin) if risk is None else parse_risk(risk)
@@ -144,12 +154,19 @@ def resume(
     with folder.held():
         found = _find_checkpoint(folder, checkpoint, info.settings)
         _announce(folder, info, reporter)
+        if info.threads != earlier:
+            reporter.warned(
+                f"{folder.path} was trained with {_counted(earlier)} and continues with "
+                f"{_counted(info.threads)}: its last bits may differ from those of a run that never "
+                f"stopped, which threads={earlier} avoids."
+            )
         if found is None:
             reporter.warned(
                 f"{folder.path} was stopped before its first save: it begins again at step 0."
             )
             folder.clear_tables()
-        trainer = _trainer(folder, info, source, risk_config, reporter, callbacks)
+        device = pick_device(info.settings.device)
+        trainer = Trainer(folder, info, source, risk_config, device, reporter, callbacks)
         if found is not None:
             trainer.restore(found)
         if steps is not None:
@@ -275,19 +292,8 @@ def busy_cores() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
-def _trainer(
-    folder: RunFolder,
-    info: RunInfo,
-    source: EnvSource,
-    risk_config: RiskConfig,
-    reporter: Reporter,
-    callbacks: Sequence[Callback],
-) -> Trainer:
-    torch.set_num_threads(info.threads)
-    torch.set_float32_matmul_precision("high" if info.settings.precision == "tf32" else "highest")
-    keep_large_blocks()
-    device = pick_device(info.settings.device)
-    return Trainer(folder, info, source, risk_config, device, reporter, callbacks)
+def _counted(threads: int) -> str:
+    return f"{threads} {'thread' if threads == 1 else 'threads'}"
 
 
 def opening_lines(
@@ -316,7 +322,7 @@ def opening_lines(
         "replay": f"{registry.label('sampler', s.sampler)}, {s.buffer_size:,} steps, {memory}",
         "budget": f"{s.steps:,} steps ({s.steps * s.action_repeat:,} frames), seed {s.seed}, "
         f"{s.total_envs} {'environment' if s.total_envs == 1 else 'environments'}, "
-        f"{device.type} with {info.threads} {'thread' if info.threads == 1 else 'threads'}",
+        f"{device.type} with {_counted(info.threads)}",
         **(
             {"engine": f"ray, {s.actors} actors; not reproducible bit for bit"}
             if s.engine == "ray"

@@ -3,6 +3,7 @@
 import math
 from collections import deque
 from collections.abc import Sequence
+from contextlib import AbstractContextManager
 from dataclasses import asdict
 from pathlib import Path
 from typing import Any
@@ -29,6 +30,7 @@ from quantail.training.callbacks import Callback, CallbackError, Callbacks, Prog
 from quantail.training.checkpoints import Checkpoint, Checkpoints, check_state
 from quantail.training.clock import Clock
 from quantail.training.collector import Collector, LocalCollector
+from quantail.training.process import process_settings
 from quantail.training.reporter import Reporter, Status, Summary
 from quantail.training.risk_config import RiskConfig
 from quantail.training.run_folder import RunFolder, RunInfo
@@ -135,6 +137,14 @@ class Trainer:
 
         On Ctrl-C or SIGTERM, save, report how to resume, and then raise what the signal would raise.
         """
+        with self.process_settings():
+            return self._run()
+
+    def process_settings(self) -> AbstractContextManager[None]:
+        """Return the process-wide settings of the run, for those who call `step` themselves."""
+        return process_settings(self.info.threads, self.settings.precision)
+
+    def _run(self) -> Agent:
         self.collector.start()
         self.reporter.started(self._status())
         try:

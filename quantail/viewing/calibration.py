@@ -1,13 +1,19 @@
 """The figure of a calibration; its colour shows the verdict."""
 
+from __future__ import annotations
+
+from typing import TYPE_CHECKING
+
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 
 from quantail.evaluation.calibration import Calibration
 from quantail.evaluation.calibration.ranks import COVERAGE_TAUS
 from quantail.evaluation.calibration.result import BINS
 from quantail.viewing.style import colour, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = {"true": colour(0), "close": colour(0), "wrong": colour(1), "unknown": "0.45"}
 MIN_SPAN = 10  # least width of the axes of the means, in tolerances

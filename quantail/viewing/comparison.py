@@ -1,13 +1,14 @@
 """Compare the learning curve of a run with published curves or other runs, frame by frame."""
 
+from __future__ import annotations
+
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from quantail.errors import QuantailError
@@ -16,6 +17,9 @@ from quantail.evaluation.published import published_curves, published_results
 from quantail.evaluation.result_tables import ResultTable, score_text
 from quantail.training.history import History, read_history
 from quantail.viewing.style import colour, count_axis, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 POINTS = 6  # columns of the table, each a number of frames

@@ -1,11 +1,11 @@
 """The figures of a report. Each function takes data and returns a matplotlib figure."""
 
+from __future__ import annotations
+
 from collections.abc import Mapping, Sequence
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
@@ -19,6 +19,10 @@ from quantail.training.history import Group
 from quantail.training.progress import counted
 from quantail.viewing.moments import Moment
 from quantail.viewing.style import colour, count_axis, ink_on, new_figure
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
 LONG_NAME = 20  # characters; after a longer name, the title continues on a second line

@@ -10,7 +10,6 @@ from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
-from matplotlib.backends.backend_agg import FigureCanvasAgg
 from numpy.typing import NDArray
 
 from quantail.risk import RiskMeasure
@@ -56,6 +55,8 @@ class FrameRenderer:
     def __init__(
         self, names: Sequence[str], risk: RiskMeasure, fps: int, env: str, legend: str = ""
     ) -> None:
+        from matplotlib.backends.backend_agg import FigureCanvasAgg
+
         self.names, self.risk, self.env, self.legend = names, risk, env, legend
         self.range = SmoothRange(fps * NARROWING_TIME)
         self.figure = new_figure(PIXELS[0] / DPI, PIXELS[1] / DPI)

@@ -1,17 +1,23 @@
 """One figure of a run: its learning curve and its predicted returns at one moment of an episode."""
 
+from __future__ import annotations
+
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.axes import Axes
 
 from quantail.envs import EnvSource
+from quantail.extras import require_extra
 from quantail.training.history import History, read_history
 from quantail.training.train import load
 from quantail.trust import Trust
 from quantail.viewing.figures import draw_quantiles
 from quantail.viewing.moments import find_moments
 from quantail.viewing.style import colour, count_axis, new_figure, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
 
 
 def draw_overview(
@@ -26,6 +32,7 @@ def draw_overview(
 
     `trust` lists the modules that may be imported if the run names them.
     """
+    require_extra("plots", "a figure")  # before an episode is played
     agent = load(run, trust=trust)
     moments = find_moments(agent, env, seed=seed)
     decisive = next(moment for moment in moments if "differ" in moment.why)

@@ -1,20 +1,23 @@
 """The page of a report: its sections, and the files beside it."""
 
+from __future__ import annotations
+
 import base64
 import re
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
-
-import jinja2
-from matplotlib.figure import Figure
+from typing import TYPE_CHECKING
 
 from quantail import __version__
 from quantail.evaluation.result_tables import ResultTable
 from quantail.files import write_text
 from quantail.training.history import Group
 from quantail.viewing.style import save_figure, svg_of
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 GENERATOR = '<meta name="generator" content="quantail report">'
 
@@ -69,6 +72,8 @@ def shown_files(page: Path) -> set[str]:
 
 def render(report: Report, groups: Sequence[Group]) -> str:
     """Return the HTML of the report."""
+    import jinja2
+
     loader = jinja2.FileSystemLoader(Path(__file__).parent)
     pages = jinja2.Environment(loader=loader, autoescape=True)
     template = pages.get_template("report.html")

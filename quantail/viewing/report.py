@@ -7,6 +7,7 @@ from quantail import registry
 from quantail.errors import QuantailError
 from quantail.evaluation import evaluate
 from quantail.evaluation.results import Result, require_one_protocol
+from quantail.extras import require_extra
 from quantail.files import write_text
 from quantail.training.history import Group, History, group_runs, read_history
 from quantail.training.results import save_result, saved_results
@@ -40,6 +41,7 @@ def write_report(
     """
     if not runs:
         raise QuantailError("report needs at least one run.")
+    require_extra("plots", "a report")  # before runs are evaluated, which takes long
     trust = trusted_modules(trust)
     if out is None:
         out = Path(runs[0]) / "report" if len(runs) == 1 else Path("report")

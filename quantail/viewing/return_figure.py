@@ -1,10 +1,12 @@
 """One figure of predicted returns: the quantile function and the density of every action."""
 
+from __future__ import annotations
+
 from collections.abc import Sequence
 from pathlib import Path
+from typing import TYPE_CHECKING
 
 import numpy as np
-from matplotlib.figure import Figure
 
 from quantail.agents.agent import Risk
 from quantail.agents.returns import Returns
@@ -12,6 +14,9 @@ from quantail.errors import QuantailError
 from quantail.risk import parse_risk
 from quantail.viewing.scenes import TAUS, densities
 from quantail.viewing.style import colour, new_figure, styled
+
+if TYPE_CHECKING:
+    from matplotlib.figure import Figure
 
 MAX_OBSERVATIONS = 6  # in one figure
 

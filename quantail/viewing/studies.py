@@ -1,28 +1,31 @@
 """The figures of a study, drawn from its results on disk."""
 
+from __future__ import annotations
+
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 import torch
-from matplotlib.axes import Axes
-from matplotlib.colorbar import Colorbar
-from matplotlib.figure import Figure
-from matplotlib.patches import Rectangle
-from matplotlib.ticker import FuncFormatter
 
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.results import Array, Results, Trace, read_results
 from quantail.experiments.scoring import Measure, Scale, early, late, scale_of, score
 from quantail.experiments.study import Axis, Config
 from quantail.experiments.tables import scores_csv, table_csv, tables
+from quantail.extras import require_extra
 from quantail.files import write_text
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.training.progress import counted
 from quantail.trust import Trust
 from quantail.viewing.style import colour, count_axis, new_figure, save_figure, spread_labels, styled
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.colorbar import Colorbar
+    from matplotlib.figure import Figure
 
 Scores = dict[tuple[str, ...], float]  # by the variant on each axis
 
@@ -46,6 +49,7 @@ def draw_study(path: str | Path, trust: Trust = ()) -> list[Path]:
 
     `trust` lists the modules that may be imported if study.json names them.
     """
+    require_extra("plots", "a figure")  # before anything is written
     results, folder = read_results(path, trust), StudyFolder(path)
     folder.figures.mkdir(exist_ok=True)
     figures: dict[str, Callable[[], Figure]] = {
@@ -107,6 +111,9 @@ def _heat(
     rows: Axis,
     columns: Axis,
 ) -> None:
+    from matplotlib.patches import Rectangle
+    from matplotlib.ticker import FuncFormatter
+
     grid = {one.places: score(results, scale, one, measure) for one in results.configs if one.places}
     references = {
         one.label: score(results, scale, one, measure).value for one in results.configs if one.reference

@@ -1,17 +1,21 @@
 """The style of all figures: colours, sizes and axes that suit a paper."""
 
+from __future__ import annotations
+
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-import matplotlib as mpl
 import numpy as np
-from matplotlib.axes import Axes
-from matplotlib.figure import Figure
-from matplotlib.ticker import EngFormatter
 from numpy.typing import ArrayLike, NDArray
+
+from quantail.extras import require_extra
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
 
 COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
 RULES: dict[Any, Any] = {
@@ -44,17 +48,25 @@ def colour(index: int) -> str:
 @contextmanager
 def styled() -> Iterator[None]:
     """Apply the style to everything that is drawn and saved in this context."""
+    require_extra("plots", "a figure")
+    import matplotlib as mpl
+
     with mpl.rc_context(RULES):
         yield
 
 
 def new_figure(width: float = 5.2, height: float = 3.2) -> Figure:
     """Create a figure; the default size in inches fits a column of text and a phone."""
+    require_extra("plots", "a figure")
+    from matplotlib.figure import Figure
+
     return Figure(figsize=(width, height), layout="constrained")
 
 
 def count_axis(axes: Axes, action_repeat: int) -> None:
     """Label the x axis with steps, and with frames above if they differ."""
+    from matplotlib.ticker import EngFormatter
+
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     if action_repeat == 1:
         axes.set_xlabel("steps (1 step = 1 frame)")

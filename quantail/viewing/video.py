@@ -4,7 +4,6 @@ from collections.abc import Iterator
 from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
 
 import numpy as np
 
@@ -13,6 +12,7 @@ from quantail.envs import EnvSource
 from quantail.envs.adapt import Adapter
 from quantail.envs.names import action_names, picture_legend
 from quantail.errors import QuantailError
+from quantail.extras import require_extra
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.validation import whole_number
 from quantail.viewing.frames import PIXELS, FrameRenderer
@@ -52,11 +52,13 @@ def make_video(
     risk: Risk | None = None,
 ) -> VideoInfo:
     """Play an episode, or its first `steps`, and write it to an MP4 file with one frame per decision."""
+    require_extra("video", "a video")
+    import imageio_ffmpeg
+
     path = Path(file)
     steps, seed = whole_number("steps", steps, 1), whole_number("seed", seed, 0)
     fps = None if fps is None else whole_number("fps", fps, 1, MAX_FPS)
     measure = agent.risk if risk is None else parse_risk(risk)
-    ffmpeg = _ffmpeg()
     part = _part_of(path)
     try:
         with closing(with_pictures(env or agent.env, agent)) as played, styled():
@@ -64,7 +66,7 @@ def make_video(
             renderer = FrameRenderer(
                 action_names(played), measure, rate, played.name, picture_legend(played)
             )
-            writer = ffmpeg.write_frames(
+            writer = imageio_ffmpeg.write_frames(
                 str(part), PIXELS, fps=rate, macro_block_size=2, ffmpeg_log_level="quiet"
             )
             with closing(writer):
@@ -111,13 +113,3 @@ def _part_of(path: Path) -> Path:
     except OSError as error:
         raise QuantailError(f"{path} cannot be written: {error.strerror}.") from error
     return part
-
-
-def _ffmpeg() -> Any:
-    try:
-        import imageio_ffmpeg
-    except ImportError as error:
-        raise QuantailError(
-            f"video needs imageio-ffmpeg: pip install 'quantail[video]' ({error})."
-        ) from error
-    return imageio_ffmpeg

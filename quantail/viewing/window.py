@@ -14,6 +14,7 @@ from quantail.envs.make import kind_of
 from quantail.envs.player import make_player
 from quantail.errors import QuantailError
 from quantail.evaluation.starts import MARK_EVERY, Game, Recording, read_recording
+from quantail.extras import require_extra
 from quantail.training.signals import StopSignals
 from quantail.viewing.keys import Keyboard, controls_of
 
@@ -251,10 +252,9 @@ def _cells(player: Adapter) -> NDArray[np.uint8]:
 def _open_display() -> Any:
     """Return pygame with an open display, or raise an error that says what is missing."""
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    try:
-        import pygame
-    except ImportError:
-        raise QuantailError("a window needs pygame: pip install 'quantail[play]'.") from None
+    require_extra("play", "quantail play")
+    import pygame
+
     names = ("DISPLAY", "WAYLAND_DISPLAY", "SDL_VIDEODRIVER")
     try:
         if sys.platform == "linux" and not any(os.environ.get(name) for name in names):

@@ -74,6 +74,19 @@ def test_predict_follows_stable_baselines3():
     assert set(random.tolist()) == {2, 3, 4, 5}
 
 
+def test_random_actions_of_predict_come_from_a_generator_of_the_agent():
+    def drawn(mine):
+        return [mine.predict(OBSERVATIONS, deterministic=False)[0].tolist() for _ in range(5)]
+
+    np.random.seed(1)
+    first = drawn(agent(evaluation_epsilon=1.0))
+    before = str(np.random.get_state())
+    assert drawn(agent(evaluation_epsilon=1.0)) == first
+    assert str(np.random.get_state()) == before
+    assert drawn(agent(evaluation_epsilon=1.0, seed=1)) != first
+    assert len({str(actions) for actions in first}) > 1
+
+
 def test_actions_are_counted_as_the_environment_does():
     assert set(agent(start=7).act(OBSERVATIONS).tolist()) <= {7, 8, 9, 10}
     np.testing.assert_array_equal(agent(start=7).act(OBSERVATIONS), agent().act(OBSERVATIONS) + 7)

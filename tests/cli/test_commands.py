@@ -4,6 +4,7 @@ import sys
 
 import pytest
 
+from quantail.extras import EXTRAS
 from quantail.recipes import PRESETS, compose
 from quantail.settings import ABOUT
 from tests.helpers.runs import QUICK, command, flags
@@ -101,7 +102,7 @@ def test_list_commands_print_all_names(capsys):
 def test_doctor_finds_everything_that_is_needed(capsys):
     assert command("doctor") == 0
     said = capsys.readouterr().out
-    assert said.count("ok ") == 14
+    assert said.count("ok ") == 6 + len(EXTRAS)
     assert "missing" not in said
 
 
@@ -109,7 +110,7 @@ def test_doctor_explains_an_absent_optional_package_and_succeeds(capsys, monkeyp
     monkeypatch.setitem(sys.modules, "pygame", None)  # as if it were not installed
     assert command("doctor") == 0
     said = " ".join(capsys.readouterr().out.split())
-    assert "absent pygame, for quantail play: pip install 'quantail[play]'" in said
+    assert "absent play (quantail play) needs pygame: pip install 'quantail[play]'." in said
 
 
 @pytest.mark.parametrize(

@@ -47,4 +47,5 @@ def test_without_a_compiler_a_compiled_learner_learns_all_the_same(monkeypatch):
     plain, compiled = learner(online_samples=7), learner(online_samples=7, compile=True)
     priorities = [mine.update(batch(12)) for mine in (plain, compiled)]
     torch.testing.assert_close(*priorities, rtol=1e-4, atol=1e-6)
+    assert not torch._dynamo.config.suppress_errors, "the flag of the whole process has changed"
     torch.compiler.reset()

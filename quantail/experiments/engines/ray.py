@@ -11,6 +11,7 @@ from quantail.errors import QuantailError
 from quantail.experiments.engines import Event
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.job import run_job
+from quantail.training.allocator import keep_large_blocks
 from quantail.training.progress import counted
 
 RETRIES = 5  # how often a run is retried after its worker died
@@ -85,6 +86,7 @@ class RayEngine:
 def _task(name: str, path: str, trust: list[str], search_path: list[str]) -> str:
     """Run one job on a worker; `search_path` is searched for modules after installed packages."""
     sys.path += [one for one in search_path if one not in sys.path]
+    keep_large_blocks()
     folder = StudyFolder(path)
     if not folder.path.exists():
         return run_job(path, name, trust)

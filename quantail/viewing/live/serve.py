@@ -7,6 +7,7 @@ from pathlib import Path
 from typing import Any
 
 from quantail.errors import QuantailError
+from quantail.extras import require_extra
 from quantail.trust import Trust
 
 PORT = 8750
@@ -35,7 +36,10 @@ def watch(
 
     `trust` lists the modules that may be imported if the runs name them.
     """
-    uvicorn, server = _import_server()
+    require_extra("web", "quantail watch")
+    import uvicorn
+
+    from quantail.viewing.live import server
     from quantail.viewing.live.registry import RunRegistry
 
     listed = [runs] if isinstance(runs, str | Path) else list(runs)
@@ -73,16 +77,3 @@ def _listen(host: str, port: int | None) -> socket.socket:
             failed = error
     where = f"{ports[0]}" if len(ports) == 1 else f"{ports[0]} to {ports[-1]}"
     raise QuantailError(f"watch cannot listen on {host}, port {where}: {failed.strerror or failed}.")
-
-
-def _import_server() -> Any:
-    try:
-        import uvicorn
-        import websockets  # noqa: F401
-
-        from quantail.viewing.live import server
-    except ImportError as error:
-        raise QuantailError(
-            f"watch needs fastapi, uvicorn and websockets: pip install 'quantail[web]' ({error})."
-        ) from error
-    return uvicorn, server

@@ -6,7 +6,6 @@ from typing import Any
 
 import numpy as np
 from numpy.typing import NDArray
-from PIL import Image
 
 from quantail.envs.names import picture_legend
 from quantail.errors import QuantailError
@@ -220,6 +219,8 @@ def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
 
 def _data_url(picture: NDArray[np.uint8] | None) -> str | None:
     """Return a picture as a data URL."""
+    from PIL import Image
+
     if picture is None:
         return None
     image = Image.fromarray(picture)
