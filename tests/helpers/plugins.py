@@ -7,6 +7,8 @@ import subprocess
 import sys
 from pathlib import Path
 
+import quantail
+
 SOURCE = Path(__file__).parent.parent / "plugin"
 PACKAGE = "quantail_example_plugin"
 SEVERAL = """
@@ -52,8 +54,12 @@ def broken(folder, name, code):
 
 
 def searching(*folders):
-    """Return the environment of a process that also searches these folders for modules."""
-    paths = [*map(str, folders), os.environ.get("PYTHONPATH", "")]
+    """Return the environment of a process that also searches these folders for modules.
+
+    It has the same Quantail as this process.
+    """
+    here = Path(quantail.__file__).parent.parent
+    paths = [*map(str, folders), str(here), os.environ.get("PYTHONPATH", "")]
     return os.environ | {"PYTHONPATH": os.pathsep.join(filter(None, paths))}
 
 
