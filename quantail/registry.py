@@ -170,6 +170,8 @@ def text_of(kind: str, part: Any) -> str:
         name = next((one for one, found in known(kind).items() if found is part), "")
         if name in built_in(kind):
             return name
+    if not isinstance(part, type):
+        raise QuantailError(f"{kind} takes a name, module:Class or a class, not {part!r}.")
     text = _code_of(part)
     if name:
         return name if text.startswith("__main__:") or "<locals>" in text else text

@@ -105,6 +105,25 @@ assert compose("calm", {{}}).n_step == 1  # which that target needs
     python(code, env=plugin)
 
 
+def test_a_study_varies_the_settings_of_a_part_from_outside(plugin, tmp_path):
+    file = tmp_path / "study.toml"
+    file.write_text(
+        'games = ["CartPole-v1"]\nseeds = 1\nsteps = 2000\n'
+        '[settings]\nagent = "mixture-dqn"\n[settings.torso]\nname = "lstm"\nunits = 5\n'
+        '[grid]\n"head.components" = [2, 4]\nrisk = ["neutral", "spread:0.1,0.5"]\n'
+        '[references]\nother = { head = { name = "expectiles", count = 3 } }\n'
+    )
+    code = """
+import sys
+from quantail.experiments import read_study
+settings = [job.settings for job in read_study(sys.argv[1]).jobs()]
+assert [one.dotted.get("head.components") for one in settings] == [2, 2, 4, 4, None]
+assert [one.dotted.get("head.count") for one in settings] == [None, None, None, None, 3]
+assert {one.dotted["torso.units"] for one in settings} == {5}
+"""
+    python(code, file, env=plugin)
+
+
 WRONG = {
     "--head.components 3": "head implicit has no setting head.components: it has none of its own.",
     "--agent mixture-dqn --head.component 3": "head gaussian-mixture has no setting head.component: its "

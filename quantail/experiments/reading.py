@@ -14,7 +14,7 @@ from quantail.envs.make import kind_of
 from quantail.errors import QuantailError
 from quantail.experiments.results import FIRST, SCORES, THEN
 from quantail.experiments.study import Axis, Study, Variant, value_name
-from quantail.settings import PARTS, RISKS, coerce
+from quantail.settings import PARTS, RISKS, coerce, flattened
 from quantail.trust import Origin, Trust, modules_of, origin_of
 from quantail.validation import number, one_of, whole_number
 
@@ -211,7 +211,7 @@ def _settings(values: Mapping[str, Any]) -> dict[str, Any]:
         raise QuantailError(
             "engine cannot be set in a study: its engine trains each run in one process."
         )
-    return {name: _value(name, value) for name, value in values.items()}
+    return {name: _value(name, value) for name, value in flattened(values).items()}
 
 
 def _value(name: str, value: Any) -> Any:
