@@ -40,6 +40,7 @@ RENAMED_FLAGS: dict[str, str] = {
     "replay-capacity": "buffer-size",
     "tau": "tau-sampling",
     "envs": "num-envs",
+    "replay": "sampler",
 }
 RENAMED_TENSORS: dict[str, str] = {  # prefixes of tensor names
     f"{owner}torso.{layer}.": f"{owner}torso.layers.{layer}."
@@ -97,7 +98,7 @@ RUNS = [
             "rainbow-iqn": ("--num-envs", "2"),
             "m-iqn": ("--risk", "pow:-2"),
             "fqf": ("--risk", "norm:3"),
-            "hl-gauss": ("--replay", "prioritized"),
+            "hl-gauss": ("--sampler", "prioritized"),
         }.items()
     ),
     *(Run("MinAtar/Breakout-v1", agent) for agent in ("iqn", "rainbow", "m-iqn", "fqf")),
