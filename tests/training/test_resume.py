@@ -197,10 +197,9 @@ def test_resuming_from_the_previous_checkpoint_replaces_the_damaged_one(run):
 
 
 def test_a_run_stopped_during_its_last_evaluation_can_be_finished(run):
-    size = len("\n".join(["", *rows(run, "evaluations")[-1:]]))
     with editing(run / "checkpoints/000000200/state.json") as state:
         state["done_at"]["evaluation"] = 100
-        state["tables"]["evaluations"] -= size
+        state["tables"]["evaluations"] -= 1
     before = rows(run, "evaluations")
     q.resume(run)
     assert rows(run, "evaluations") == before
