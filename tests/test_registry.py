@@ -258,6 +258,7 @@ def test_a_metric_of_a_head_becomes_a_column_and_is_resumed_exactly(own_parts, t
     whole, half = (complete_rows(tmp_path / run / "metrics.csv") for run in ("whole", "half"))
     assert [row["steps"] for row in half] == ["50", "100", "120"]
     assert all(float(row["spread"]) > 0 for row in half)
+    assert [row["one"] for row in half] == ["1.0"] * 3  # means, not sums, over updates and the batch
     assert whole == half
     with pytest.raises(QuantailError, match=r"metric 'loss' is a column of metrics.csv already"):
         train(tmp_path, "clash", head="own_parts:Clashing")

@@ -60,7 +60,7 @@ class Measured(Means):
     def loss(self, features, actions, target, taus):
         output = super().loss(features, actions, target, taus)
         spread = self.distribution(features, taus).select(actions).std()
-        return replace(output, metrics={"spread": spread.detach()})
+        return replace(output, metrics={"spread": spread.detach(), "one": torch.ones_like(spread)})
 
 
 class Clashing(Means):
