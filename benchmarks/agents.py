@@ -18,8 +18,8 @@ from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 
 from quantail.recipes import AGENTS
-from quantail.training.run_folder import RunFolder
-from quantail.training.tables import complete_rows
+from quantail.runs.folder import RunFolder
+from quantail.runs.tables import complete_rows
 
 EPISODES = 100
 COLUMNS = (

@@ -24,10 +24,10 @@ from quantail.batch import Batch
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.risk import parse_risk
-from quantail.training.checkpoints import Checkpoints
+from quantail.runs.checkpoints import Checkpoints
+from quantail.runs.folder import RunFolder
 from quantail.training.reporter import Reporter
 from quantail.training.risk_config import risk_config_of
-from quantail.training.run_folder import RunFolder
 from quantail.training.train import pick_device
 from quantail.training.trainer import Trainer
 

@@ -14,9 +14,9 @@ from quantail.errors import QuantailError
 from quantail.networks.heads import HEADS
 from quantail.recipes import compose, parts_of, sources
 from quantail.risk import parse_risk
+from quantail.runs.tables import complete_rows
 from quantail.settings import ABOUT, PARTS, Settings
 from quantail.toml_files import to_toml
-from quantail.training.tables import complete_rows
 from tests.helpers.trust import USER_MODULES
 
 TINY = {

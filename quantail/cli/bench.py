@@ -9,7 +9,7 @@ from rich.console import Console
 from quantail.cli.parser import Parser
 from quantail.errors import QuantailError
 from quantail.files import write_json
-from quantail.training.progress import counted
+from quantail.text import counted
 from quantail.validation import number, one_of, whole_number
 
 if TYPE_CHECKING:

@@ -9,8 +9,8 @@ from quantail.cli.parser import Parser, add_trust
 from quantail.cli.watching import evaluation_progress
 from quantail.evaluation import Evaluation, evaluate
 from quantail.evaluation.protocols import ABOUT
-from quantail.training.progress import counted
-from quantail.training.results import results_folder, save_result
+from quantail.runs.results import results_folder, save_result
+from quantail.text import counted
 from quantail.training.train import load
 from quantail.validation import probability, whole_number
 

@@ -7,7 +7,7 @@ from quantail.envs.player import player_conditions
 from quantail.errors import QuantailError
 from quantail.evaluation.starts import Recording, read_recording
 from quantail.files import require_writable
-from quantail.training.progress import counted
+from quantail.text import counted
 from quantail.validation import number, whole_number
 from quantail.viewing.window import Play
 

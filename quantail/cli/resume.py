@@ -3,9 +3,9 @@
 import sys
 
 from quantail.cli.parser import Parser, add_trust
+from quantail.runs.folder import RunFolder
 from quantail.settings import coerce
 from quantail.training.progress import reporter_for, suppress_saved_interrupt
-from quantail.training.run_folder import RunFolder
 from quantail.training.train import resume
 
 

@@ -17,7 +17,7 @@ from quantail.evaluation.result_tables import (
 )
 from quantail.evaluation.results import UNKNOWN, by_agent, require_one_protocol, results_csv
 from quantail.files import require_writable, write_text
-from quantail.training.select_results import collect_results
+from quantail.runs.select_results import collect_results
 
 LISTED = 30  # maximum number of results that are listed individually
 

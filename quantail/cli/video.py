@@ -1,7 +1,7 @@
 """quantail video RUN --out FILE.mp4"""
 
 from quantail.cli.parser import Parser, add_trust
-from quantail.training.progress import counted
+from quantail.text import counted
 from quantail.training.train import load
 from quantail.validation import whole_number
 from quantail.viewing.video import MAX_FPS, make_video

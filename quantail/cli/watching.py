@@ -7,7 +7,7 @@ from contextlib import contextmanager
 from rich.console import Console
 
 from quantail.evaluation.evaluate import Watch
-from quantail.training.progress import counted
+from quantail.text import counted
 
 
 @contextmanager

@@ -13,9 +13,9 @@ from quantail.experiments.folder import StudyFolder
 from quantail.experiments.study import Job
 from quantail.replay import ReplayStore, sampler_class
 from quantail.replay.memory import human_bytes
+from quantail.runs.tables import complete_rows
 from quantail.spaces import ObservationSpec
-from quantail.training.progress import counted
-from quantail.training.tables import complete_rows
+from quantail.text import counted
 from quantail.training.train import pick_device, prepare
 
 try:

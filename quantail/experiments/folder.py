@@ -12,9 +12,9 @@ from quantail.errors import QuantailError
 from quantail.experiments.study import Job, Study
 from quantail.fields import shown
 from quantail.files import hold, read_json, write_json
-from quantail.training.checkpoints import SCHEMA as CHECKPOINT_SCHEMA
-from quantail.training.run_folder import RunFolder, check_schema, read_sealed
-from quantail.training.tables import complete_rows
+from quantail.runs.checkpoints import SCHEMA as CHECKPOINT_SCHEMA
+from quantail.runs.folder import RunFolder, check_schema, read_sealed
+from quantail.runs.tables import complete_rows
 from quantail.trust import Trust, origin_of, trusted_modules
 
 SCHEMA = 1

@@ -10,9 +10,9 @@ from pathlib import Path
 
 from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
+from quantail.runs.folder import RunFolder
 from quantail.training.allocator import keep_large_blocks
 from quantail.training.reporter import Reporter, Summary
-from quantail.training.run_folder import RunFolder
 from quantail.trust import Trust, add_working_folder
 
 STOPPED = 3  # exit status of a run that stopped on request and saved

@@ -13,7 +13,7 @@ from quantail.experiments.engines import Engine, Event
 from quantail.experiments.folder import State, StudyFolder
 from quantail.experiments.runner import View
 from quantail.experiments.study import Job
-from quantail.training.progress import duration
+from quantail.text import duration
 
 REFRESH = 1.0  # seconds between two updates of the table
 STATUS_EVERY = 60.0  # seconds between two status lines without a terminal

@@ -14,7 +14,7 @@ from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.study import Config, Job, Study
 from quantail.files import write_text
-from quantail.training.tables import complete_rows
+from quantail.runs.tables import complete_rows
 from quantail.trust import Trust
 
 Array = NDArray[np.float64]

@@ -8,8 +8,8 @@ from quantail.agents.actor import Episode
 from quantail.agents.agent import Agent
 from quantail.errors import QuantailError
 from quantail.evaluation import Evaluation
+from quantail.runs.tables import METRICS
 from quantail.training.reporter import Status
-from quantail.training.tables import METRICS
 from quantail.validation import number
 
 

@@ -14,6 +14,7 @@ from rich.table import Table
 from rich.text import Text
 
 from quantail.evaluation import Evaluation
+from quantail.text import counted, duration
 from quantail.training.reporter import Reporter, Status, Summary
 
 REDRAW = 0.1  # seconds
@@ -225,20 +226,6 @@ def summary_lines(s: Summary) -> list[str]:
             lines.append(f"  quantail eval {s.run} --risk {other}{s.trust}")
         lines.append(f"  quantail resume {s.run} --steps {2 * s.total_steps}{s.trust}")
     return lines
-
-
-def counted(count: int, what: str) -> str:
-    """Return a count with its noun, such as "1 episode" or "30 episodes"."""
-    return f"{count:,} {what}" if count == 1 else f"{count:,} {what}s"
-
-
-def duration(seconds: float) -> str:
-    """Return a duration such as "1:23" or "2:03:04", or "–" if it is unknown."""
-    if math.isnan(seconds) or math.isinf(seconds):
-        return "–"
-    minutes, rest = divmod(round(seconds), 60)
-    hours, minutes = divmod(minutes, 60)
-    return f"{hours}:{minutes:02d}:{rest:02d}" if hours else f"{minutes}:{rest:02d}"
 
 
 def _number(value: float, digits: int = 2) -> str:

@@ -21,13 +21,14 @@ from quantail.replay import ReplayStore, require_memory, sampler_class
 from quantail.replay.frames import is_compressed
 from quantail.replay.memory import human_bytes
 from quantail.risk import parse_risk
+from quantail.runs.checkpoints import Checkpoint, Checkpoints
+from quantail.runs.folder import RunFolder, RunInfo, default_folder
 from quantail.settings import PARTS, RISKS, Settings, coerce, flattened
 from quantail.spaces import ActionSpec, ObservationSpec
+from quantail.text import counted
 from quantail.training.callbacks import Callback, require_metric_name
-from quantail.training.checkpoints import Checkpoint, Checkpoints
 from quantail.training.reporter import Reporter
 from quantail.training.risk_config import describe_risk, risk_config_of, with_canonical_risks
-from quantail.training.run_folder import RunFolder, RunInfo, default_folder
 from quantail.training.trainer import Trainer
 from quantail.training.unsaved import require_never_saved
 from quantail.trust import Trust, origin_of
@@ -156,9 +157,9 @@ def resume(
         _announce(folder, info, reporter)
         if info.threads != earlier:
             reporter.warned(
-                f"{folder.path} was trained with {_counted(earlier)} and continues with "
-                f"{_counted(info.threads)}: its last bits may differ from those of a run that never "
-                f"stopped, which threads={earlier} avoids."
+                f"{folder.path} was trained with {counted(earlier, 'thread')} and continues with "
+                f"{counted(info.threads, 'thread')}: its last bits may differ from those of a run that "
+                f"never stopped, which threads={earlier} avoids."
             )
         if found is None:
             reporter.warned(
@@ -292,10 +293,6 @@ def busy_cores() -> float:
     return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
 
 
-def _counted(threads: int) -> str:
-    return f"{threads} {'thread' if threads == 1 else 'threads'}"
-
-
 def opening_lines(
     folder: RunFolder, info: RunInfo, device: torch.device, replay_bytes: int
 ) -> dict[str, str]:
@@ -321,8 +318,8 @@ def opening_lines(
         "learning": learning,
         "replay": f"{registry.label('sampler', s.sampler)}, {s.buffer_size:,} steps, {memory}",
         "budget": f"{s.steps:,} steps ({s.steps * s.action_repeat:,} frames), seed {s.seed}, "
-        f"{s.total_envs} {'environment' if s.total_envs == 1 else 'environments'}, "
-        f"{device.type} with {_counted(info.threads)}",
+        f"{counted(s.total_envs, 'environment')}, "
+        f"{device.type} with {counted(info.threads, 'thread')}",
         **(
             {"engine": f"ray, {s.actors} actors; not reproducible bit for bit"}
             if s.engine == "ray"

@@ -15,6 +15,8 @@ from quantail import registry, seeds
 from quantail.agents.actor import Actor, Episode, Transition
 from quantail.agents.agent import Agent
 from quantail.agents.schedules import linear
+from quantail.collecting.clock import Clock
+from quantail.collecting.collector import Collector, LocalCollector
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter
 from quantail.envs.training_signal import training_signal
@@ -26,19 +28,17 @@ from quantail.learning.learner import build_learner
 from quantail.networks import ReturnNetwork, build_network
 from quantail.replay import Replay, ReplayJournal, ReplayStore, build_sampler
 from quantail.replay.memory import available_memory, human_bytes
+from quantail.runs.checkpoints import Checkpoint, Checkpoints, check_state
+from quantail.runs.folder import RunFolder, RunInfo
+from quantail.runs.tables import TABLES, CsvTable
 from quantail.training.callbacks import Callback, CallbackError, Callbacks, Progress
-from quantail.training.checkpoints import Checkpoint, Checkpoints, check_state
-from quantail.training.clock import Clock
-from quantail.training.collector import Collector, LocalCollector
 from quantail.training.process import process_settings
 from quantail.training.reporter import Reporter, Status, Summary
 from quantail.training.risk_config import RiskConfig
-from quantail.training.run_folder import RunFolder, RunInfo
 from quantail.training.scores import Scores
 from quantail.training.signals import StopSignals
 from quantail.training.sinks import open_sinks
 from quantail.training.support import SupportWatch
-from quantail.training.tables import TABLES, CsvTable
 from quantail.trust import modules_of, trust_flags
 
 RECENT = 100  # episodes in the running mean of returns
@@ -106,7 +106,7 @@ class Trainer:
     def _build_collector(self, network: ReturnNetwork) -> Collector:
         s = self.settings
         if s.engine == "ray":
-            from quantail.training.ray_collector import RayCollector
+            from quantail.collecting.ray_collector import RayCollector
 
             return RayCollector(
                 self.info,

@@ -1,12 +1,12 @@
 """Distinguish a run that was killed before its first save from one whose checkpoints are missing."""
 
+from quantail.collecting.collector import CHUNK
 from quantail.errors import QuantailError
 from quantail.replay.journal import newest_step
+from quantail.runs.checkpoints import Checkpoints
+from quantail.runs.folder import RunFolder
+from quantail.runs.tables import TABLES, last_step
 from quantail.settings import Settings
-from quantail.training.checkpoints import Checkpoints
-from quantail.training.collector import CHUNK
-from quantail.training.run_folder import RunFolder
-from quantail.training.tables import TABLES, last_step
 
 
 def require_never_saved(folder: RunFolder, settings: Settings) -> None:

@@ -15,7 +15,7 @@ from quantail.errors import QuantailError
 from quantail.evaluation.games import game_of
 from quantail.evaluation.published import published_curves, published_results
 from quantail.evaluation.result_tables import ResultTable, score_text
-from quantail.training.history import History, read_history
+from quantail.runs.history import History, read_history
 from quantail.viewing.style import colour, count_axis, new_figure
 
 if TYPE_CHECKING:

@@ -9,14 +9,14 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
+from quantail.collecting.clock import PHASES
 from quantail.distributions import ReturnDistribution
 from quantail.evaluation.intervals import CONFIDENCE, mean_intervals, performance_profiles
 from quantail.evaluation.scores import Matrix
 from quantail.risk import CVaR
+from quantail.runs.history import Group
 from quantail.taus import midpoints
-from quantail.training.clock import PHASES
-from quantail.training.history import Group
-from quantail.training.progress import counted
+from quantail.text import counted
 from quantail.viewing.moments import Moment
 from quantail.viewing.style import colour, count_axis, ink_on, new_figure
 

@@ -9,7 +9,7 @@ import numpy as np
 
 from quantail.envs import EnvSource
 from quantail.extras import require_extra
-from quantail.training.history import History, read_history
+from quantail.runs.history import History, read_history
 from quantail.training.train import load
 from quantail.trust import Trust
 from quantail.viewing.figures import draw_quantiles

@@ -13,7 +13,7 @@ from typing import TYPE_CHECKING
 from quantail import __version__
 from quantail.evaluation.result_tables import ResultTable
 from quantail.files import write_text
-from quantail.training.history import Group
+from quantail.runs.history import Group
 from quantail.viewing.style import save_figure, svg_of
 
 if TYPE_CHECKING:

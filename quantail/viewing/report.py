@@ -9,9 +9,9 @@ from quantail.evaluation import evaluate
 from quantail.evaluation.results import Result, require_one_protocol
 from quantail.extras import require_extra
 from quantail.files import write_text
-from quantail.training.history import Group, History, group_runs, read_history
-from quantail.training.results import save_result, saved_results
-from quantail.training.select_results import SavedResult, checksum_of, is_own, no_result, run_results
+from quantail.runs.history import Group, History, group_runs, read_history
+from quantail.runs.results import save_result, saved_results
+from quantail.runs.select_results import SavedResult, checksum_of, is_own, no_result, run_results
 from quantail.training.train import load
 from quantail.trust import Trust, trusted_modules
 from quantail.viewing import sections

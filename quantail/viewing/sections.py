@@ -22,10 +22,10 @@ from quantail.evaluation.results import Result, by_agent, csv_text, require_one_
 from quantail.evaluation.scores import normalise
 from quantail.fields import About, shown
 from quantail.recipes import sources
+from quantail.runs.history import Group, History
+from quantail.runs.select_results import SavedResult
 from quantail.settings import ABOUT
-from quantail.training.history import Group, History
-from quantail.training.progress import duration
-from quantail.training.select_results import SavedResult
+from quantail.text import duration
 from quantail.training.train import load
 from quantail.trust import Trust
 from quantail.viewing import figures

@@ -18,7 +18,7 @@ from quantail.experiments.tables import scores_csv, table_csv, tables
 from quantail.extras import require_extra
 from quantail.files import write_text
 from quantail.risk import RiskMeasure, parse_risk
-from quantail.training.progress import counted
+from quantail.text import counted
 from quantail.trust import Trust
 from quantail.viewing.style import colour, count_axis, new_figure, save_figure, spread_labels, styled
 

@@ -11,7 +11,7 @@ from quantail.evaluation.games import baselines
 from quantail.evaluation.protocols import PROTOCOLS
 from quantail.evaluation.results import COLUMNS, read_results
 from quantail.risk import Neutral
-from quantail.training.results import save_result
+from quantail.runs.results import save_result
 from tests.helpers.runs import QUICK, command
 
 NO_OP = PROTOCOLS["no-op"].label

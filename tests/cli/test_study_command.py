@@ -6,7 +6,7 @@ from quantail.experiments.engines import Event
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.progress import LiveView, PlainView
 from quantail.experiments.runner import StudyOutcome
-from quantail.training.tables import TIMING, CsvTable
+from quantail.runs.tables import TIMING, CsvTable
 from tests.helpers.fakes import fake_results, rising
 from tests.helpers.runs import command
 

@@ -7,7 +7,7 @@ import torch
 
 import quantail as q
 from quantail.errors import QuantailError
-from quantail.training.tables import EVALUATIONS, METRICS, CsvTable
+from quantail.runs.tables import EVALUATIONS, METRICS, CsvTable
 from tests.helpers.runs import quick
 
 

@@ -14,8 +14,8 @@ from safetensors.numpy import load_file, save_file
 import quantail as q
 from quantail.errors import QuantailError
 from quantail.files import SEAL, checksum
-from quantail.training.history import read_history
-from quantail.training.run_folder import RunFolder
+from quantail.runs.folder import RunFolder
+from quantail.runs.history import read_history
 from quantail.training.train import prepare
 from tests.helpers.runs import QUICK, Listening, command, quick, rows, same_learning
 from tests.helpers.sealed import editing

@@ -8,7 +8,7 @@ import pytest
 
 import quantail
 from quantail.errors import QuantailError
-from quantail.training.history import group_runs, read_history
+from quantail.runs.history import group_runs, read_history
 from tests.helpers.sealed import editing
 
 

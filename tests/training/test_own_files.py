@@ -9,9 +9,9 @@ import pytest
 import quantail as q
 from quantail.errors import QuantailError
 from quantail.files import hold
-from quantail.training.checkpoints import Checkpoints
-from quantail.training.run_folder import RunFolder
-from quantail.training.tables import TABLES
+from quantail.runs.checkpoints import Checkpoints
+from quantail.runs.folder import RunFolder
+from quantail.runs.tables import TABLES
 from quantail.training.train import prepare
 from tests.helpers.runs import (
     QUICK,

@@ -8,7 +8,7 @@ import pytest
 
 import quantail as q
 from quantail.replay.journal import ReplayJournal
-from quantail.training.checkpoints import Checkpoints
+from quantail.runs.checkpoints import Checkpoints
 from tests.helpers.runs import Listening, command, killed_at
 
 

@@ -11,13 +11,8 @@ import pytest
 import torch
 
 import quantail
-from quantail.errors import QuantailError
-from quantail.recipes import compose
-from quantail.replay.store import FINAL, TERMINAL
-from quantail.risk import CVaR, Neutral
-from quantail.spaces import ObservationSpec
-from quantail.training.clock import Clock
-from quantail.training.ray_collector import (
+from quantail.collecting.clock import Clock
+from quantail.collecting.ray_collector import (
     CHUNK,
     SYNC_INTERVAL,
     ChunkRequest,
@@ -25,6 +20,11 @@ from quantail.training.ray_collector import (
     RemoteActor,
     actor_epsilons,
 )
+from quantail.errors import QuantailError
+from quantail.recipes import compose
+from quantail.replay.store import FINAL, TERMINAL
+from quantail.risk import CVaR, Neutral
+from quantail.spaces import ObservationSpec
 from quantail.training.reporter import Reporter
 from quantail.training.train import prepare
 from tests.helpers.crowded import crowded, unmarked

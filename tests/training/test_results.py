@@ -12,9 +12,9 @@ from quantail.evaluation import PROTOCOLS, Evaluation, Protocol
 from quantail.evaluation.results import Result, require_one_protocol
 from quantail.evaluation.starts import read_recording
 from quantail.risk import CVaR, Neutral
-from quantail.training.checkpoints import Checkpoints
-from quantail.training.results import save_result, saved_results
-from quantail.training.select_results import collect_results
+from quantail.runs.checkpoints import Checkpoints
+from quantail.runs.results import save_result, saved_results
+from quantail.runs.select_results import collect_results
 from tests.helpers.sealed import editing
 
 OWN = Protocol("own", epsilon=0.0, episodes=2)

@@ -13,7 +13,7 @@ import pytest
 
 import quantail as q
 from quantail.replay.store import FINAL
-from quantail.training.run_folder import RunFolder
+from quantail.runs.folder import RunFolder
 from tests.helpers.runs import (
     QUICK,
     TINY,

@@ -3,7 +3,7 @@ import pytest
 from matplotlib.colors import to_rgb
 
 from quantail.envs import make
-from quantail.training.history import group_runs, read_history
+from quantail.runs.history import group_runs, read_history
 from quantail.viewing import moments as moments_module
 from quantail.viewing.figures import learning_curves, profiles, quantile_functions, return_histograms
 from quantail.viewing.moments import Moment, find_moments

@@ -14,8 +14,8 @@ import quantail
 from quantail.errors import QuantailError
 from quantail.evaluation import Evaluation, Protocol
 from quantail.risk import Neutral
-from quantail.training.history import group_runs, read_history
-from quantail.training.results import save_result
+from quantail.runs.history import group_runs, read_history
+from quantail.runs.results import save_result
 from quantail.viewing import sections
 from quantail.viewing.page import Report, shown_files
 from quantail.viewing.report import write_report

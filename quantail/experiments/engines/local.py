@@ -12,7 +12,7 @@ from quantail.errors import QuantailError
 from quantail.experiments.engines import Event
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.job import FAILED, STOPPED
-from quantail.training.progress import counted
+from quantail.text import counted
 
 POLL = 0.1  # seconds
 THREADS = ("OMP_NUM_THREADS", "MKL_NUM_THREADS", "OPENBLAS_NUM_THREADS")

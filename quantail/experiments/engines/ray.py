@@ -11,8 +11,8 @@ from quantail.errors import QuantailError
 from quantail.experiments.engines import Event
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.job import run_job
+from quantail.text import counted
 from quantail.training.allocator import keep_large_blocks
-from quantail.training.progress import counted
 
 RETRIES = 5  # how often a run is retried after its worker died
 POLL = 0.2  # seconds

@@ -7,8 +7,8 @@ from quantail.agents.agent import Agent
 from quantail.envs import kind_of
 from quantail.errors import QuantailError
 from quantail.networks import head_class
-from quantail.training.checkpoints import Checkpoints
-from quantail.training.run_folder import RunFolder
+from quantail.runs.checkpoints import Checkpoints
+from quantail.runs.folder import RunFolder
 from quantail.training.train import load
 from quantail.trust import Trust, trusted_modules
 

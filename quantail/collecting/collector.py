@@ -6,9 +6,9 @@ from typing import Any, Protocol
 from numpy.typing import NDArray
 
 from quantail.agents.actor import Actor, Episode, Transition
+from quantail.collecting.clock import Clock
 from quantail.envs.adapt import newest_frame
 from quantail.risk import RiskMeasure
-from quantail.training.clock import Clock
 
 Array = NDArray[Any]
 # Called with an environment and its last frame to truncate the episode after its last transition.

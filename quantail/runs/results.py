@@ -10,8 +10,8 @@ from quantail.agents.agent import Agent
 from quantail.errors import QuantailError, damage
 from quantail.evaluation import Evaluation, Protocol
 from quantail.files import read_json, write_json
-from quantail.training.checkpoints import Checkpoints
-from quantail.training.run_folder import RunFolder, check_schema
+from quantail.runs.checkpoints import Checkpoints
+from quantail.runs.folder import RunFolder, check_schema
 from quantail.validation import number, string, whole_number
 
 SCHEMA = 1

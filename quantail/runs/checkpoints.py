@@ -30,9 +30,9 @@ from quantail.files import (
     write_sealed,
     write_text,
 )
-from quantail.training.clock import PHASES
-from quantail.training.run_folder import read_sealed
-from quantail.training.tables import TABLES
+from quantail.collecting.clock import PHASES
+from quantail.runs.folder import read_sealed
+from quantail.runs.tables import TABLES
 
 SCHEMA = 2
 # Keys that the trainer writes to state.json.

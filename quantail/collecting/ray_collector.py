@@ -17,6 +17,8 @@ from numpy.typing import NDArray
 from quantail import registry, seeds
 from quantail.agents.actor import Actor, Episode, Transition
 from quantail.cluster import connect
+from quantail.collecting.clock import Clock
+from quantail.collecting.collector import CHUNK, Truncate
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import newest_frame
 from quantail.errors import QuantailError
@@ -24,10 +26,8 @@ from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.parts import part_of
 from quantail.risk import RiskMeasure
+from quantail.runs.folder import RunInfo
 from quantail.settings import PARTS, Settings
-from quantail.training.clock import Clock
-from quantail.training.collector import CHUNK, Truncate
-from quantail.training.run_folder import RunInfo
 
 Array = NDArray[Any]
 SYNC_INTERVAL = 16  # updates after which actors get new weights

@@ -14,11 +14,11 @@ from quantail.evaluation.games import family_of
 from quantail.evaluation.protocols import Protocol, own_protocol
 from quantail.recipes import parts_of
 from quantail.settings import Settings
-from quantail.training.checkpoints import Checkpoint, Checkpoints
-from quantail.training.results import saved_results
+from quantail.runs.checkpoints import Checkpoint, Checkpoints
+from quantail.runs.results import saved_results
 from quantail.training.risk_config import describe_risk
-from quantail.training.run_folder import RunFolder, RunInfo
-from quantail.training.tables import complete_rows
+from quantail.runs.folder import RunFolder, RunInfo
+from quantail.runs.tables import complete_rows
 
 Array = NDArray[np.float64]
 

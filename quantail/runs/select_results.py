@@ -9,8 +9,8 @@ from quantail.evaluation.games import game_of
 from quantail.evaluation.protocols import Protocol
 from quantail.evaluation.results import Result, describe_selection, list_protocols, read_results
 from quantail.evaluation.starts import read_recording
-from quantail.training.history import Group, History, group_runs, read_history
-from quantail.training.results import pick_result
+from quantail.runs.history import Group, History, group_runs, read_history
+from quantail.runs.results import pick_result
 
 SavedResult = dict[str, Any]  # an evaluation as `saved_results` reads it
 

@@ -1,0 +1,1 @@
+"""Collect transitions from environments: in this process, or by actors on Ray."""
