@@ -8,21 +8,26 @@ from quantail.registration import register as _register
 
 if TYPE_CHECKING:
     from quantail.agents.agent import Agent
-    from quantail.envs.make import make
+    from quantail.api import make
+    from quantail.envs.family import EnvFamily
     from quantail.errors import QuantailError
     from quantail.evaluation.calibration import calibrate
     from quantail.evaluation.evaluate import Evaluation, evaluate
+    from quantail.evaluation.protocols import Protocol
     from quantail.evaluation.risk_profile import risk_profile
     from quantail.fields import setting
     from quantail.recipes import Preset, Recipe
     from quantail.registry import (
         register,
         register_agent,
+        register_callback,
         register_exploration,
+        register_family,
         register_head,
         register_learner,
         register_optimizer,
         register_preset,
+        register_protocol,
         register_risk,
         register_sampler,
         register_target,
@@ -40,11 +45,13 @@ __all__ = [
     "Agent",
     "CVaR",
     "Callback",
+    "EnvFamily",
     "Evaluation",
     "Neutral",
     "Norm",
     "Pow",
     "Preset",
+    "Protocol",
     "QuantailError",
     "Recipe",
     "Wang",
@@ -55,11 +62,14 @@ __all__ = [
     "progress",
     "register",
     "register_agent",
+    "register_callback",
     "register_exploration",
+    "register_family",
     "register_head",
     "register_learner",
     "register_optimizer",
     "register_preset",
+    "register_protocol",
     "register_risk",
     "register_sampler",
     "register_target",
@@ -72,9 +82,10 @@ __all__ = [
 
 _HOMES = {
     "quantail.agents.agent": ("Agent",),
-    "quantail.envs": ("make",),
+    "quantail.api": ("make",),
+    "quantail.envs.family": ("EnvFamily",),
     "quantail.errors": ("QuantailError",),
-    "quantail.evaluation": ("Evaluation", "evaluate"),
+    "quantail.evaluation": ("Evaluation", "Protocol", "evaluate"),
     "quantail.evaluation.calibration": ("calibrate",),
     "quantail.evaluation.risk_profile": ("risk_profile",),
     "quantail.fields": ("setting",),
@@ -82,11 +93,14 @@ _HOMES = {
     "quantail.registry": (
         "register",
         "register_agent",
+        "register_callback",
         "register_exploration",
+        "register_family",
         "register_head",
         "register_learner",
         "register_optimizer",
         "register_preset",
+        "register_protocol",
         "register_risk",
         "register_sampler",
         "register_target",

@@ -82,7 +82,7 @@ def estimate(folder: StudyFolder, jobs: Sequence[Job], at_once: int) -> Estimate
             left = max(s.steps - folder.state(job.name).steps, 0)
             seconds += left * cost.step
             seconds += left / s.evaluation_every * s.evaluation_steps * cost.evaluation_step
-            frames += left * s.action_repeat
+            frames += left * job.frames_per_step
     measured = sum(cost.measured for cost in costs.values())
     source = "from a short measurement"
     if measured < len(costs):

@@ -11,7 +11,7 @@ from numpy.typing import NDArray
 
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.games import family_of
-from quantail.evaluation.protocols import Protocol, own_protocol
+from quantail.evaluation.protocols import Protocol
 from quantail.recipes import parts_of
 from quantail.settings import Settings
 from quantail.runs.checkpoints import Checkpoint, Checkpoints
@@ -57,7 +57,7 @@ class History:
     @property
     def protocol(self) -> Protocol:
         """The protocol of the learning curve."""
-        return own_protocol(self.settings)
+        return self.info.protocol
 
 
 @dataclass(frozen=True)

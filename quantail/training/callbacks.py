@@ -104,6 +104,9 @@ class Callback:
         """Called when the run has ended or was stopped, and is saved."""
 
 
+CALLBACKS: dict[str, type[Callback]] = {}  # the built-in ones by name
+
+
 class CallbackError(QuantailError):
     """A callback raised an error."""
 

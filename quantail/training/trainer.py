@@ -19,10 +19,11 @@ from quantail.collecting.clock import Clock
 from quantail.collecting.collector import Collector, LocalCollector
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter
-from quantail.envs.training_signal import training_signal
+from quantail.envs.families import modules_of_env
+from quantail.envs.training_reward import training_reward
 from quantail.errors import QuantailError
 from quantail.evaluation.evaluate import PARALLEL_EPISODES, EvaluationStopped, play_episodes
-from quantail.evaluation.protocols import LONGEST, own_protocol
+from quantail.evaluation.protocols import LONGEST
 from quantail.files import sync_folder
 from quantail.learning.learner import build_learner
 from quantail.networks import ReturnNetwork, build_network
@@ -60,7 +61,7 @@ class Trainer:
         s = info.settings
         self.folder, self.info, self.settings, self.reporter = folder, info, s, reporter
         self.source, self.risk_config, self.device = source, risk_config, device
-        self.protocol = own_protocol(s)
+        self.protocol = info.protocol
         self.generators = {name: seeds.generator(s.seed, name) for name in seeds.GENERATORS}
         network = build_network(
             s, info.observation, info.actions.count, seeds.derived_seed(s.seed, "weights")
@@ -211,19 +212,13 @@ class Trainer:
         self.reporter.advanced(self._status())
 
     def _store(self, transition: Transition) -> None:
-        reward, terminal = training_signal(
-            self.settings,
-            transition.reward,
-            terminated=transition.terminated,
-            life_lost=transition.life_lost,
-        )
         self.store.add(
             transition.env,
             transition.frame,
             transition.action,
-            reward,
+            training_reward(self.settings, transition.reward),
             first=transition.first,
-            terminal=terminal,
+            terminal=transition.ends_return,
         )
         if transition.truncated:
             self.store.truncate(transition.env, transition.next_frame)
@@ -237,7 +232,7 @@ class Trainer:
         self.tables["episodes"].add(
             {
                 "steps": steps,
-                "frames": steps * self.settings.action_repeat,
+                "frames": steps * self.info.frames_per_step,
                 "env": transition.env,
                 "seed": episode.seed,
                 "return": episode.score,
@@ -291,7 +286,7 @@ class Trainer:
         scores, lengths = zip(*self.recent, strict=True) if self.recent else ((), ())
         metrics = {
             "steps": steps,
-            "frames": steps * self.settings.action_repeat,
+            "frames": steps * self.info.frames_per_step,
             "updates": self.learner.updates,
             "episodes": self.episodes,
             "epsilon": self.epsilon,
@@ -357,7 +352,7 @@ class Trainer:
         row = result.to_dict()
         context = {
             "steps": self.steps,
-            "frames": self.steps * s.action_repeat,
+            "frames": self.steps * self.info.frames_per_step,
             "policy": policy,
             "protocol": result.protocol.label,
         }
@@ -387,14 +382,16 @@ class Trainer:
                 run=self.folder.path,
                 steps=self.steps,
                 total_steps=self.settings.steps,
-                frames=self.steps * self.settings.action_repeat,
+                frames=self.steps * self.info.frames_per_step,
                 risk=registry.label("risk", self.settings.played_risk()),
                 mean_only=self.learner.online.head.mean_only,
                 scores=self.scores,
                 seconds=dict(self.clock.seconds),
                 updates=self.learner.updates,
                 stopped_by=self.signals.name or self.callbacks.stop_reason,
-                trust=trust_flags(modules_of([self.info.env, *self.settings.names_of_code()])),
+                trust=trust_flags(
+                    modules_of(self.settings.names_of_code()) | modules_of_env(self.info.env)
+                ),
             )
         )
 
@@ -529,7 +526,7 @@ class Trainer:
         return Status(
             steps=self.steps,
             total_steps=self.settings.steps,
-            frames=self.steps * self.settings.action_repeat,
+            frames=self.steps * self.info.frames_per_step,
             epsilon=self.epsilon,
             loss=self.last_loss,
             recent_return=sum(scores) / len(scores) if scores else math.nan,

@@ -283,7 +283,7 @@ def _curve_panel(axes: Axes, results: Results, env: str) -> None:
         traces = [one for one in results.of(config, env) if len(one.steps)]
         random += [one.random for one in traces if np.isfinite(one.random)]
         for one in traces:
-            repeat = one.job.settings.action_repeat
+            repeat = one.job.frames_per_step
             if len(traces) > 1 or not one.done:
                 axes.plot(one.steps, one.means, **_line(index, config), lw=0.5, alpha=0.4)
         if traces:
@@ -320,7 +320,7 @@ def aggregate(results: Results) -> Figure:
     scale, games = scale_of(results), len(results.study.games)
     figure = new_figure(8.6, 3.6)
     panels = figure.subplots(1, 2)
-    repeat = results.traces[0].job.settings.action_repeat if results.traces else 1
+    repeat = results.traces[0].job.frames_per_step if results.traces else 1
     for axes, over, name in ((panels[0], np.mean, "mean"), (panels[1], np.median, "median")):
         shown: set[int] = set()
         for index, config in enumerate(results.configs):
