@@ -18,7 +18,7 @@ def open_study(path, study):
 def test_frames_and_runs_are_counted_and_the_rate_is_measured(tiny, tmp_path):
     folder = open_study(tmp_path / "out", changed(read_study(tiny), seeds=3))
     found = estimate(folder, list(folder.jobs.values()), at_once=2)
-    assert (found.runs, found.frames) == (6, 6 * 600)
+    assert (found.runs, found.frames) == (6, 6 * 400)
     assert 0.1 < found.seconds < 600
     assert found.bytes > 2 * 50e6
     assert found.source == "from a short measurement"
@@ -29,9 +29,9 @@ def test_the_time_is_divided_among_parallel_runs(tiny, tmp_path, monkeypatch):
     monkeypatch.setattr("quantail.experiments.estimate._measure_cost", lambda job, seconds: cost)
     folder = open_study(tmp_path / "out", changed(read_study(tiny), seeds=3))
     jobs = list(folder.jobs.values())
-    assert estimate(folder, jobs, at_once=1).seconds == pytest.approx(6 * 600 * 0.01)
-    assert estimate(folder, jobs, at_once=2).seconds == pytest.approx(3 * 600 * 0.01)
-    assert estimate(folder, jobs, at_once=100).seconds == pytest.approx(600 * 0.01)
+    assert estimate(folder, jobs, at_once=1).seconds == pytest.approx(6 * 400 * 0.01)
+    assert estimate(folder, jobs, at_once=2).seconds == pytest.approx(3 * 400 * 0.01)
+    assert estimate(folder, jobs, at_once=100).seconds == pytest.approx(400 * 0.01)
 
 
 def test_for_a_missing_device_the_cpu_is_measured_and_the_estimate_says_so(tiny, tmp_path, monkeypatch):

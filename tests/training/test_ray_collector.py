@@ -42,6 +42,24 @@ CARTPOLE = PLAIN | {
 }
 
 
+@pytest.fixture(scope="module")
+def address():
+    """The address of a real cluster on this machine."""
+    from ray.cluster_utils import Cluster
+
+    # More than the actors of one run need: those of the run before may still be ending.
+    options = {"num_cpus": 8, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=options)
+    yield cluster.address
+    cluster.shutdown()
+
+
+@pytest.fixture
+def cluster(address, monkeypatch):
+    """Let runs use the cluster; without it, each starts one of its own."""
+    monkeypatch.setenv("RAY_ADDRESS", address)
+
+
 class Listening(Reporter):
     def __init__(self):
         self.warnings = []
@@ -164,7 +182,7 @@ def test_a_chunk_has_the_transitions_of_each_environment_in_the_order_of_time(tm
             assert follows(one.frame, one.action, one.next_frame)
 
 
-def test_a_killed_actor_is_replaced_and_no_transition_spans_its_restart(tmp_path):
+def test_a_killed_actor_is_replaced_and_no_transition_spans_its_restart(tmp_path, cluster):
     heard = Listening()
     trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=10**6, reporter=heard, **CARTPOLE)
     written, collector = trainer.store.written, trainer.collector
@@ -218,7 +236,7 @@ class Failing(gym.Wrapper):
         return super().step(action)
 
 
-def test_an_environment_that_fails_in_an_actor_ends_the_run_with_its_error(tmp_path):
+def test_an_environment_that_fails_in_an_actor_ends_the_run_with_its_error(tmp_path, cluster):
     with pytest.raises(
         QuantailError, match=r"actor \d failed: .*failed in step: ValueError: out of luck"
     ):
