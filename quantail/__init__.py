@@ -29,6 +29,7 @@ if TYPE_CHECKING:
         register_torso,
     )
     from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
+    from quantail.runs.run import Run, read_run
     from quantail.training.callbacks import Callback
     from quantail.training.progress import progress
     from quantail.training.train import load, resume, train
@@ -47,12 +48,14 @@ __all__ = [
     "Preset",
     "QuantailError",
     "Recipe",
+    "Run",
     "Wang",
     "calibrate",
     "evaluate",
     "load",
     "make",
     "progress",
+    "read_run",
     "register",
     "register_agent",
     "register_exploration",
@@ -93,6 +96,7 @@ _HOMES = {
         "register_torso",
     ),
     "quantail.risk": ("CPW", "CVaR", "Neutral", "Norm", "Pow", "Wang"),
+    "quantail.runs.run": ("Run", "read_run"),
     "quantail.training.callbacks": ("Callback",),
     "quantail.training.progress": ("progress",),
     "quantail.training.train": ("load", "resume", "train"),
