@@ -12,12 +12,12 @@ from quantail.errors import QuantailError, damage
 from quantail.evaluation.games import family_of
 from quantail.evaluation.protocols import Protocol, own_protocol
 from quantail.recipes import parts_of
-from quantail.settings import Settings
 from quantail.runs.checkpoints import Checkpoint, Checkpoints
-from quantail.runs.results import saved_results
-from quantail.training.risk_config import describe_risk
 from quantail.runs.folder import RunFolder, RunInfo
+from quantail.runs.results import saved_results
 from quantail.runs.tables import read_table
+from quantail.settings import Settings
+from quantail.training.risk_config import describe_risk
 
 Array = NDArray[np.float64]
 

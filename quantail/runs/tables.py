@@ -48,7 +48,17 @@ EVALUATIONS = (
 )
 
 TABLES = {"metrics": METRICS, "timing": TIMING, "episodes": EPISODES, "evaluations": EVALUATIONS}
-COUNTS = {"steps", "frames", "updates", "episodes", "replay_steps", "env", "seed", "length", "terminated"}
+COUNTS = {
+    "steps",
+    "frames",
+    "updates",
+    "episodes",
+    "replay_steps",
+    "env",
+    "seed",
+    "length",
+    "terminated",
+}
 TEXTS = {"policy", "protocol", "risk"}
 Columns = dict[str, NDArray[Any]]
 

@@ -48,7 +48,9 @@ def test_a_frame_is_the_table_in_pandas(run):
 
 def test_without_pandas_a_frame_says_what_it_needs(run, monkeypatch):
     monkeypatch.setitem(sys.modules, "pandas", None)
-    with pytest.raises(QuantailError, match=r"^Run\.frame needs pandas: pip install 'quantail\[stats\]'"):
+    with pytest.raises(
+        QuantailError, match=r"^Run\.frame needs pandas: pip install 'quantail\[stats\]'"
+    ):
         quantail.read_run(run).frame("metrics")
 
 
@@ -58,7 +60,9 @@ def test_a_frame_needs_no_other_package_of_its_extra(run, monkeypatch):
 
 
 def test_an_unknown_table_is_named_beside_those_that_exist(run):
-    with pytest.raises(QuantailError, match="takes metrics, timing, episodes or evaluations, not 'metric'"):
+    with pytest.raises(
+        QuantailError, match="takes metrics, timing, episodes or evaluations, not 'metric'"
+    ):
         quantail.read_run(run).frame("metric")
 
 
