@@ -34,6 +34,7 @@ if TYPE_CHECKING:
         register_torso,
     )
     from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
+    from quantail.runs.run import Run, read_run
     from quantail.training.callbacks import Callback
     from quantail.training.progress import progress
     from quantail.training.train import load, resume, train
@@ -54,12 +55,14 @@ __all__ = [
     "Protocol",
     "QuantailError",
     "Recipe",
+    "Run",
     "Wang",
     "calibrate",
     "evaluate",
     "load",
     "make",
     "progress",
+    "read_run",
     "register",
     "register_agent",
     "register_callback",
@@ -107,6 +110,7 @@ _HOMES = {
         "register_torso",
     ),
     "quantail.risk": ("CPW", "CVaR", "Neutral", "Norm", "Pow", "Wang"),
+    "quantail.runs.run": ("Run", "read_run"),
     "quantail.training.callbacks": ("Callback",),
     "quantail.training.progress": ("progress",),
     "quantail.training.train": ("load", "resume", "train"),

@@ -74,11 +74,9 @@ def _memory() -> str:
     from quantail.replay.memory import available_memory, human_bytes
     from quantail.spaces import ObservationSpec
 
-    free = available_memory()
     frame = ObservationSpec((84, 84), "uint8", "hw", 4)
     needed = human_bytes(ReplayStore.bytes_needed(frame, 1_000_000))
-    shown = human_bytes(free) if free else "an unknown amount"
-    return f"{shown} free (the paper's Atari replay takes {needed})"
+    return f"{human_bytes(available_memory())} free (the paper's Atari replay takes {needed})"
 
 
 def _disk() -> str:

@@ -21,6 +21,7 @@ from typing import Any
 
 from numpy.typing import NDArray
 
+from quantail.collecting.clock import PHASES
 from quantail.errors import QuantailError, damage
 from quantail.files import (
     checksum,
@@ -30,7 +31,6 @@ from quantail.files import (
     write_sealed,
     write_text,
 )
-from quantail.collecting.clock import PHASES
 from quantail.runs.folder import read_sealed
 from quantail.runs.tables import TABLES
 

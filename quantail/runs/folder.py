@@ -19,9 +19,9 @@ from quantail.envs.source import FUNCTION
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import Protocol
 from quantail.files import check_seal, hold, link_error, read_json, write_sealed, write_text
+from quantail.runs.tables import TABLES
 from quantail.settings import DEFAULTS, Settings, is_dotted
 from quantail.spaces import ActionSpec, ObservationSpec
-from quantail.runs.tables import TABLES
 
 SCHEMA = 1
 LOCK = ".lock"

@@ -3,7 +3,6 @@ import shutil
 import pytest
 
 from quantail.experiments import changed, read_study
-from quantail.experiments import estimate as estimate_module
 from quantail.experiments.estimate import LONG, Cost, estimate, in_words
 from quantail.experiments.folder import StudyFolder
 from tests.helpers.studies import study_file
@@ -88,12 +87,3 @@ def test_the_estimate_depends_on_the_settings_of_an_axis(tmp_path):
     folder = open_study(tmp_path / "out", read_study(study_file(tmp_path, text)))
     small, large = folder.jobs.values()
     assert estimate(folder, [large], 1).seconds > 2 * estimate(folder, [small], 1).seconds
-
-
-def test_the_memory_of_this_process_is_known_where_there_is_no_resource_module(monkeypatch):
-    pytest.importorskip("psutil")
-    with monkeypatch.context() as windows:
-        windows.setattr(estimate_module, "resource", None)
-        present = estimate_module._process_bytes()
-    peak = estimate_module._process_bytes()
-    assert 0.2 * peak < present < 1.05 * peak  # the system counts both in its own way, pages apart
