@@ -30,7 +30,7 @@ if TYPE_CHECKING:
     )
     from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
     from quantail.training.callbacks import Callback
-    from quantail.training.progress import progress
+    from quantail.training.loggers.terminal import ProgressBar
     from quantail.training.train import load, resume, train
 
 __version__ = "0.1.0"
@@ -45,6 +45,7 @@ __all__ = [
     "Norm",
     "Pow",
     "Preset",
+    "ProgressBar",
     "QuantailError",
     "Recipe",
     "Wang",
@@ -52,7 +53,6 @@ __all__ = [
     "evaluate",
     "load",
     "make",
-    "progress",
     "register",
     "register_agent",
     "register_exploration",
@@ -94,7 +94,7 @@ _HOMES = {
     ),
     "quantail.risk": ("CPW", "CVaR", "Neutral", "Norm", "Pow", "Wang"),
     "quantail.training.callbacks": ("Callback",),
-    "quantail.training.progress": ("progress",),
+    "quantail.training.loggers.terminal": ("ProgressBar",),
     "quantail.training.train": ("load", "resume", "train"),
 }
 

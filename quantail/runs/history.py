@@ -14,7 +14,7 @@ from quantail.evaluation.games import family_of
 from quantail.evaluation.protocols import Protocol, own_protocol
 from quantail.recipes import parts_of
 from quantail.settings import Settings
-from quantail.runs.checkpoints import Checkpoint, Checkpoints
+from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.results import saved_results
 from quantail.training.risk_config import describe_risk
 from quantail.runs.folder import RunFolder, RunInfo
@@ -96,7 +96,7 @@ def read_history(run: str | Path) -> History:
     except (KeyError, ValueError, csv.Error) as error:
         raise QuantailError(f"{table} is damaged: {damage(error)}.") from error
     checkpoints = Checkpoints(folder.checkpoints)
-    steps, seconds = _time_spent(checkpoints.read("last")) if checkpoints.names() else (0, {})
+    last = checkpoints.read("last") if checkpoints.names() else None
     return History(
         path=folder.path,
         info=info,
@@ -104,18 +104,9 @@ def read_history(run: str | Path) -> History:
         curve=curve,
         random=random[0] if random else float("nan"),
         results=saved_results(run),
-        steps=steps,
-        seconds=seconds,
+        steps=last.steps if last else 0,
+        seconds=last.seconds if last else {},
     )
-
-
-def _time_spent(last: Checkpoint) -> tuple[int, dict[str, float]]:
-    """Return the steps of a checkpoint and the seconds spent in each phase until then."""
-    try:
-        seconds = {name: float(spent) for name, spent in last.state["seconds"].items()}
-        return int(last.state["steps"]), seconds
-    except (TypeError, ValueError, AttributeError) as error:
-        raise QuantailError(f"{last.path / 'state.json'} is damaged: {damage(error)}.") from error
 
 
 def group_runs(runs: Sequence[History]) -> list[Group]:
