@@ -58,7 +58,7 @@ def test_evaluation_does_not_change_what_a_noisy_agent_learns(tmp_path):
     for name, every in (("often", 10), ("never", 200)):
         settings = quick("rainbow-iqn") | {"evaluation_every": every}
         q.train("CartPole-v1", out=tmp_path / name, steps=200, **settings)
-    for file in ("agent", "learner", "actor", "sampler"):
+    for file in ("agent", "learner", "collector", "sampler"):
         path = f"checkpoints/000000200/{file}.safetensors"
         assert (tmp_path / "often" / path).read_bytes() == (tmp_path / "never" / path).read_bytes()
 
