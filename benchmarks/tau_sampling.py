@@ -26,7 +26,7 @@ from quantail.networks import build_network
 from quantail.risk import parse_risk
 from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder
-from quantail.training.reporter import Reporter
+from quantail.training.build import build_parts
 from quantail.training.risk_config import risk_config_of
 from quantail.training.train import pick_device
 from quantail.training.trainer import Trainer
@@ -52,7 +52,7 @@ def restore(path: str) -> Trainer:
     folder = RunFolder(path)
     info = folder.read()
     config = risk_config_of(info.settings, parse_risk(info.settings.risk))
-    trainer = Trainer(folder, info, info.env, config, pick_device("cpu"), Reporter())
+    trainer = Trainer(build_parts(folder, info, info.env, config, pick_device("cpu")))
     trainer.restore(Checkpoints(folder.checkpoints).read("last"))
     return trainer
 
@@ -70,10 +70,10 @@ def learner_with(trainer: Trainer, counts: Sequence[int], scheme: str) -> Learne
     learner = Learner(
         build_network(settings, trainer.info.observation, trainer.info.actions.count),
         settings,
-        trainer.risk_config.target,
+        trainer.learner.risk,
         taus=np.random.default_rng(0),
         noise=np.random.default_rng(1),
-        device=trainer.device,
+        device=trainer.learner.device,
     )
     learner.online.load_state_dict(trainer.learner.online.state_dict())
     learner.target.load_state_dict(trainer.learner.target.state_dict())

@@ -36,7 +36,7 @@ if TYPE_CHECKING:
     from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
     from quantail.runs.run import Run, read_run
     from quantail.training.callbacks import Callback
-    from quantail.training.progress import progress
+    from quantail.training.loggers.terminal import ProgressBar
     from quantail.training.train import load, resume, train
 
 __version__ = "0.1.0"
@@ -52,6 +52,7 @@ __all__ = [
     "Norm",
     "Pow",
     "Preset",
+    "ProgressBar",
     "Protocol",
     "QuantailError",
     "Recipe",
@@ -61,7 +62,6 @@ __all__ = [
     "evaluate",
     "load",
     "make",
-    "progress",
     "read_run",
     "register",
     "register_agent",
@@ -112,7 +112,7 @@ _HOMES = {
     "quantail.risk": ("CPW", "CVaR", "Neutral", "Norm", "Pow", "Wang"),
     "quantail.runs.run": ("Run", "read_run"),
     "quantail.training.callbacks": ("Callback",),
-    "quantail.training.progress": ("progress",),
+    "quantail.training.loggers.terminal": ("ProgressBar",),
     "quantail.training.train": ("load", "resume", "train"),
 }
 

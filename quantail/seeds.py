@@ -5,6 +5,8 @@ from typing import Any
 
 import numpy as np
 
+from quantail.stateful import State, require_keys
+
 GENERATORS = (
     "episodes",
     "exploration",
@@ -26,17 +28,25 @@ def derived_seed(seed: int, name: str) -> int:
     return int(_sequence(seed, name).generate_state(1)[0])
 
 
-def state_of(generators: dict[str, np.random.Generator]) -> dict[str, Any]:
-    """Return the states of the generators, ready for JSON."""
-    return {name: dict(one.bit_generator.state) for name, one in generators.items()}
+class Generators:
+    """The random generators of a run by name."""
 
+    def __init__(self, seed: int) -> None:
+        self._by_name = {name: generator(seed, name) for name in GENERATORS}
 
-def restore(generators: dict[str, np.random.Generator], states: dict[str, Any]) -> None:
-    """Restore the states of the generators."""
-    if states.keys() != generators.keys():
-        raise ValueError(f"its generators are {', '.join(states)}")
-    for name, state in states.items():
-        generators[name].bit_generator.state = state
+    def __getitem__(self, name: str) -> np.random.Generator:
+        return self._by_name[name]
+
+    def state_dict(self) -> dict[str, Any]:
+        return {name: dict(one.bit_generator.state) for name, one in self._by_name.items()}
+
+    def load_state_dict(self, state: State) -> None:
+        require_keys(state, GENERATORS)
+        for name, one in self._by_name.items():
+            one.bit_generator.state = state[name]
+
+    def check(self) -> None:
+        """NumPy has refused any state that is not one of the generator."""
 
 
 def _sequence(seed: int, name: str) -> np.random.SeedSequence:

@@ -124,7 +124,7 @@ def test_resume_warns_if_another_number_of_threads_is_in_force(tmp_path):
     def resumed(torch_has, steps, **options):
         heard = Listening()
         with num_threads(torch_has):
-            quantail.resume(run, steps=steps, reporter=heard, **options)
+            quantail.resume(run, steps=steps, callbacks=[heard], **options)
         return [one for one in heard.warnings if "last bits" in one]
 
     (warning,) = resumed(1, 120)

@@ -47,6 +47,7 @@ RENAMED_TENSORS: dict[str, str] = {  # prefixes of tensor names
     for owner in ("", "target.", "optimizer.")
     for layer in range(1, 8)
 }
+RENAMED_FILES: dict[str, str] = {"actor": "collector"}  # of a checkpoint, without .safetensors
 RENAMED_COLUMNS: dict[str, str] = {}
 
 COMMON = {
@@ -176,7 +177,8 @@ def tensors_of(run: Path) -> dict[str, np.ndarray]:
     found = {}
     for path in sorted(last.glob("*.safetensors")):
         for name, array in load_file(path).items():
-            found[f"{path.stem}/{_renamed(name, RENAMED_TENSORS)}"] = array
+            owner = RENAMED_FILES.get(path.stem, path.stem)
+            found[f"{owner}/{_renamed(name, RENAMED_TENSORS)}"] = array
     return found
 
 

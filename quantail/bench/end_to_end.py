@@ -44,7 +44,7 @@ def _row(env: str, setting: str, seconds: float, **changes: Any) -> Row:
 
 def _race(setting: str, trainer: Trainer, seconds: float) -> Row:
     s = trainer.settings
-    trainer.collector.start()
+    trainer.start()
     while trainer.steps < START:
         trainer.step()
     batch = trainer.replay.sample()

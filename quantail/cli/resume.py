@@ -1,11 +1,9 @@
 """quantail resume RUN"""
 
-import sys
-
 from quantail.cli.parser import Parser, add_trust
 from quantail.runs.folder import RunFolder
 from quantail.settings import coerce
-from quantail.training.progress import reporter_for, suppress_saved_interrupt
+from quantail.training.loggers.terminal import ProgressBar, suppress_saved_interrupt
 from quantail.training.train import resume
 
 
@@ -27,14 +25,14 @@ def run(words: list[str]) -> int:
     add_trust(parser)
     arguments = parser.parse(words)
     steps = None if arguments.steps is None else coerce("steps", arguments.steps)
-    reporter = reporter_for(sys.stderr, quiet=arguments.quiet)
-    with suppress_saved_interrupt(reporter):
+    bar = ProgressBar(quiet=arguments.quiet)
+    with suppress_saved_interrupt(bar):
         resume(
             arguments.run,
             steps=steps,
             checkpoint=arguments.checkpoint,
-            reporter=reporter,
+            callbacks=[bar],
             trust=arguments.trust,
             threads=RunFolder(arguments.run).read().threads,
         )
-    return 130 if reporter.stopped else 0
+    return 130 if bar.stopped else 0

@@ -1,7 +1,6 @@
 """quantail train ENV. Every setting is an option; the defaults come from the environment's preset."""
 
 import argparse
-import sys
 from typing import Any
 
 from quantail.cli.parser import Parser, add_trust
@@ -20,7 +19,7 @@ from quantail.settings import (
     only_with,
     unit_and_source,
 )
-from quantail.training.progress import reporter_for, suppress_saved_interrupt
+from quantail.training.loggers.terminal import ProgressBar, suppress_saved_interrupt
 from quantail.training.train import train
 from quantail.trust import Origin, origin_of
 
@@ -50,10 +49,10 @@ def run(words: list[str]) -> int:
     trust = arguments.pop("trust")
     arguments.pop("preset")
     changes = {name: value for name, value in arguments.items() if value is not None} | dotted
-    reporter = reporter_for(sys.stderr, quiet=quiet)
-    with suppress_saved_interrupt(reporter):
-        train(env, preset=preset, out=out, reporter=reporter, trust=trust, **changes)
-    return 130 if reporter.stopped else 0
+    bar = ProgressBar(quiet=quiet)
+    with suppress_saved_interrupt(bar):
+        train(env, preset=preset, out=out, callbacks=[bar], trust=trust, **changes)
+    return 130 if bar.stopped else 0
 
 
 def split_dotted(words: list[str]) -> tuple[list[str], dict[str, str]]:

@@ -4,6 +4,8 @@ import time
 from collections.abc import Iterator
 from contextlib import contextmanager
 
+from quantail.stateful import State, require_keys, require_numbers
+
 PHASES = ("acting", "environment", "replay", "learning", "evaluation", "files")
 
 
@@ -20,6 +22,16 @@ class Clock:
             yield
         finally:
             self.seconds[name] += time.perf_counter() - begin
+
+    def state_dict(self) -> dict[str, float]:
+        return dict(self.seconds)
+
+    def load_state_dict(self, state: State) -> None:
+        require_keys(state, PHASES)
+        self.seconds = dict(state)
+
+    def check(self) -> None:
+        require_numbers(self.seconds.values())
 
     @property
     def training_seconds(self) -> float:

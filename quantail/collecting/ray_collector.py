@@ -6,7 +6,7 @@ depends on the machines, so runs are not reproducible bit for bit.
 
 import os
 import sys
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Callable, Mapping
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -18,7 +18,7 @@ from quantail import registry, seeds
 from quantail.agents.actor import Actor, Episode, Transition
 from quantail.cluster import connect
 from quantail.collecting.clock import Clock
-from quantail.collecting.collector import CHUNK, Truncate
+from quantail.collecting.collector import CHUNK, Truncate, check_episodes, episodes_of, state_of
 from quantail.envs import EnvSource, find_family, make
 from quantail.envs.adapt import newest_frame
 from quantail.errors import QuantailError
@@ -28,6 +28,7 @@ from quantail.parts import part_of
 from quantail.risk import RiskMeasure
 from quantail.runs.folder import RunInfo
 from quantail.settings import PARTS, Settings
+from quantail.stateful import State
 
 Array = NDArray[Any]
 SYNC_INTERVAL = 16  # updates after which actors get new weights
@@ -137,10 +138,15 @@ class RayCollector:
         self.observations = np.zeros((s.total_envs, *spec.input_shape), spec.dtype)
         self.active = np.zeros(s.total_envs, bool)
 
-    def start(self) -> None:
+    def start(self) -> int:
+        """Start the actors; restored episodes are truncated at their last observation."""
+        for env in np.flatnonzero(self.active):
+            self.truncate(int(env), newest_frame(self.info.observation, self.observations[env]))
+        self.active[:] = False
         for index in range(self.info.settings.actors):
             if index not in self.actors:
                 self._start_actor(index)
+        return 0
 
     def collect(self, epsilon: float) -> list[Transition]:
         """Return the next chunk that any actor finishes, or nothing if none finishes in time."""
@@ -172,21 +178,26 @@ class RayCollector:
     def set_risk(self, risk: RiskMeasure) -> None:
         self.risk = risk
 
-    def in_progress(self) -> tuple[Sequence[Episode], Array]:
-        """Return placeholders for the episodes, and the last observations.
+    def state_dict(self) -> dict[str, Any]:
+        return state_of(self._episodes(), self.observations)
 
-        A placeholder has an action if its episode is in progress. Remote episodes are not replayed.
-        """
-        return [Episode(0, [0] if active else []) for active in self.active], self.observations
-
-    def restore(self, episodes: list[Episode], observations: Array) -> int:
-        """Truncate the episodes of the checkpoint at their last observation; actors start new ones."""
-        for env, episode in enumerate(episodes):
-            if episode.actions:
-                self.truncate(env, newest_frame(self.info.observation, observations[env]))
+    def load_state_dict(self, state: State) -> None:
+        """Restore what is known of the episodes, after the learner; `start` truncates them."""
+        episodes = episodes_of(state, self.observations)
+        self.active[:] = [bool(episode.actions) for episode in episodes]
+        self.observations[:] = state["observations"]
         self.exploring = not self.learner.updates
         self.restarts = dict.fromkeys(self.restarts, self.learner.updates + 1)  # gives unused seeds
-        return 0
+
+    def check(self) -> None:
+        check_episodes(self._episodes(), self.info.settings.total_envs, self.info.actions.count)
+
+    def _episodes(self) -> list[Episode]:
+        """Return placeholders, which have an action if the episode is in progress.
+
+        Remote episodes are not replayed.
+        """
+        return [Episode(0, [0] if active else []) for active in self.active]
 
     def close(self) -> None:
         self.ray.shutdown()

@@ -134,7 +134,7 @@ def _measure_cost(job: Job, seconds: float) -> Cost:
     with tempfile.TemporaryDirectory() as folder:
         trainer = prepare(job.env, preset=job.preset, out=Path(folder) / "run", **changes)
         with closing(trainer), trainer.process_settings():
-            trainer.collector.start()
+            trainer.start()
             while (
                 trainer.steps < trainer.settings.learning_starts + 2 * trainer.settings.train_frequency
             ):

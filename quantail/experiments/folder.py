@@ -12,8 +12,8 @@ from quantail.errors import QuantailError
 from quantail.experiments.study import Job, Study
 from quantail.fields import shown
 from quantail.files import hold, read_json, write_json
-from quantail.runs.checkpoints import SCHEMA as CHECKPOINT_SCHEMA
-from quantail.runs.folder import RunFolder, check_schema, read_sealed
+from quantail.runs.checkpoints import Checkpoints
+from quantail.runs.folder import RunFolder, check_schema
 from quantail.runs.tables import read_table
 from quantail.trust import Trust, origin_of, trusted_modules
 
@@ -127,10 +127,8 @@ class StudyFolder:
         """Return whether a run is complete, with its final evaluation."""
         folder = self.run(name)
         try:
-            last = (folder.checkpoints / "last").read_text(encoding="utf-8").strip()
-            state = read_sealed(folder.checkpoints / last / "state.json", CHECKPOINT_SCHEMA)
-            steps = self.jobs[name].settings.steps
-            return bool(state["steps"] >= steps and state["done_at"]["evaluation"] >= state["steps"])
+            last = Checkpoints(folder.checkpoints).described("last")
+            return last.is_complete(self.jobs[name].settings.steps)
         except (OSError, KeyError, TypeError, QuantailError):
             return False
 

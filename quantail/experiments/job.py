@@ -12,7 +12,8 @@ from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
 from quantail.runs.folder import RunFolder
 from quantail.training.allocator import keep_large_blocks
-from quantail.training.reporter import Reporter, Summary
+from quantail.training.callbacks import Callback
+from quantail.training.progress import Progress
 from quantail.trust import Trust, add_working_folder
 
 STOPPED = 3  # exit status of a run that stopped on request and saved
@@ -20,21 +21,21 @@ FAILED = 1
 PATIENCE = 120.0  # seconds to wait for a killed process to release the lock of the run
 
 
-class _JobReporter(Reporter):
+class _JobLog(Callback):
     """Print to the log of the run, and remember whether it was stopped."""
 
     def __init__(self) -> None:
         self.stopped = False
 
-    def opening(self, lines: dict[str, str]) -> None:
-        for name, text in lines.items():
+    def on_start(self, progress: Progress) -> None:
+        for name, text in progress.description.items():
             print(f"{name:<12}{text}", file=sys.stderr, flush=True)
 
-    def warned(self, sentence: str) -> None:
-        print(f"warning: {sentence}", file=sys.stderr, flush=True)
+    def on_warning(self, progress: Progress) -> None:
+        print(f"warning: {progress.warning}", file=sys.stderr, flush=True)
 
-    def finished(self, summary: Summary) -> None:
-        self.stopped = bool(summary.stopped_by)
+    def on_end(self, progress: Progress) -> None:
+        self.stopped = bool(progress.summary.stopped_by)
 
 
 def run_job(path: str | Path, name: str, trust: Trust = ()) -> str:
@@ -44,17 +45,17 @@ def run_job(path: str | Path, name: str, trust: Trust = ()) -> str:
     where the study names them.
     """
     folder = StudyFolder(path, trust)
-    reporter = _JobReporter()
+    log = _JobLog()
     try:
         _require_shared(folder)
         folder.job(name)
         if folder.is_done(name):
             return "done"
-        _train(folder, name, reporter)
+        _train(folder, name, log)
     except KeyboardInterrupt:
         return "stopped"
     except SystemExit as error:
-        if reporter.stopped or hasattr(error, "ray_terminate_msg"):  # by a signal, here or through Ray
+        if log.stopped or hasattr(error, "ray_terminate_msg"):  # by a signal, here or through Ray
             return "stopped"
         traceback.print_exc()
         return _failed(folder, name, f"something in it ended its process: SystemExit: {error.code}")
@@ -63,26 +64,26 @@ def run_job(path: str | Path, name: str, trust: Trust = ()) -> str:
     except Exception as error:
         traceback.print_exc()
         return _failed(folder, name, f"{type(error).__name__}: {error}")
-    if reporter.stopped:
+    if log.stopped:
         return "stopped"
     folder.forget_failure(name)
     return "done"
 
 
-def _train(folder: StudyFolder, name: str, reporter: Reporter) -> None:
+def _train(folder: StudyFolder, name: str, log: Callback) -> None:
     from quantail.training.train import resume, train
 
     job, run = folder.job(name), folder.run(name)
     _wait_for(run)
     if (run.path / "run.json").exists():
-        resume(run.path, reporter=reporter, trust=folder.trust)
+        resume(run.path, callbacks=[log], trust=folder.trust)
         return
     # `folder.job` refuses modules that study.json names and the user does not trust.
     train(
         job.env,
         preset=job.preset,
         out=run.path,
-        reporter=reporter,
+        callbacks=[log],
         trust=folder.trust,
         **job.changes,
     )

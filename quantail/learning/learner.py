@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 import torch
+from numpy.typing import NDArray
 from torch import Tensor, nn
 
 from quantail.batch import Batch
@@ -20,6 +21,7 @@ from quantail.networks import LossOutput, ReturnNetwork
 from quantail.parts import part_of
 from quantail.risk import RiskMeasure
 from quantail.settings import Settings
+from quantail.stateful import State
 from quantail.taus import RandomTaus
 
 METRIC = "metric."  # before the name of a head's metric in a checkpoint
@@ -151,8 +153,16 @@ class Learner:
         if not torch.stack([tensor.isfinite().all() for tensor in weights]).all():
             raise QuantailError(f"the weights were not finite by update {self.updates}: {DIVERGED}")
 
-    def tensors(self) -> dict[str, Tensor]:
-        """Everything but the online network that the next update depends on."""
+    def set_learning_rate(self, rate: float) -> None:
+        """Use this learning rate from the next update on; a head's own optimizers keep theirs."""
+        for group in self.optimizers[0].param_groups:
+            group["lr"] = rate
+
+    def state_dict(self) -> dict[str, NDArray[Any]]:
+        """Return everything but the online network that the next update depends on."""
+        return {name: tensor.cpu().numpy() for name, tensor in self._tensors().items()}
+
+    def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"target.{k}": v for k, v in self.target.state_dict().items()}
         for name, parameter in self.online.named_parameters():
             for key, value in self._optimizer_state(parameter).items():
@@ -162,9 +172,9 @@ class Learner:
         tensors |= {f"{METRIC}{name}": total for name, total in self._metric_sums.items()}
         return tensors
 
-    def restore(self, tensors: dict[str, Tensor]) -> None:
-        """The inverse of `tensors`, after the online network's own weights are loaded."""
-        self._check(tensors)
+    def load_state_dict(self, state: State) -> None:
+        """Restore what `state_dict` returned."""
+        tensors = self._checked({name: torch.from_numpy(array) for name, array in state.items()})
         prefix = "target."
         self.target.load_state_dict(
             {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
@@ -182,13 +192,16 @@ class Learner:
         self.updates, self._count = (int(n) for n in tensors["counts"])
         self._metric_sums.clear()
         self._metric_sums |= {
-            name.removeprefix(METRIC): total.to(self._sum_dtype).to(self.device).reshape(())
+            name.removeprefix(METRIC): total.to(self._sum_dtype).to(self.device)
             for name, total in tensors.items()
             if name.startswith(METRIC)
         }
 
-    def _check(self, tensors: dict[str, Tensor]) -> None:
-        """Refuse tensors that are not of this learner.
+    def check(self) -> None:
+        self.check_finite()
+
+    def _checked(self, tensors: dict[str, Tensor]) -> dict[str, Tensor]:
+        """Return the tensors, scalars without an axis; refuse those that are not of this learner.
 
         The fused Adam does not check the size of its moments: with moments of another shape it reads and
         writes beyond them.
@@ -222,6 +235,7 @@ class Learner:
                     f"the checkpoint's learner does not fit this run: {name} is {_shape_of(found)}, "
                     f"and it takes {_shape_of(kind)}."
                 )
+        return {name: tensors[name].reshape(kind.shape) for name, kind in kinds.items()}
 
     def _compile(self) -> None:
         """Let torch.compile fuse what lies between products; without a compiler nothing changes."""

@@ -10,6 +10,7 @@ from quantail.errors import QuantailError
 from quantail.files import checksum, read_arrays, write_arrays
 from quantail.replay.frames import Index
 from quantail.replay.store import ReplayStore
+from quantail.stateful import State, require_keys
 
 FIELDS = ("actions", "rewards", "flags")
 # File names of segments. Nothing else in replay/ is ever removed.
@@ -26,8 +27,12 @@ class ReplayJournal:
         self.store = store
         self.segments: list[dict[str, Any]] = []  # oldest first
 
-    def append(self) -> list[dict[str, Any]]:
+    def state_dict(self) -> dict[str, Any]:
         """Write the new steps and return the list of segments that together hold the store."""
+        self._append()
+        return {"segments": list(self.segments)}
+
+    def _append(self) -> None:
         store = self.store
         done = np.array(self.segments[-1]["end"]) if self.segments else np.zeros_like(store.written)
         while (done < store.written).any():
@@ -38,7 +43,10 @@ class ReplayJournal:
             done = end
         oldest = store.oldest
         self.segments = [s for s in self.segments if (np.array(s["end"]) > oldest).any()]
-        return list(self.segments)
+
+    def files(self) -> set[str]:
+        """Return the names of the segment files that hold the store."""
+        return {segment["file"] for segment in self.segments}
 
     def _write(self, done: Index, begin: Index, end: Index) -> dict[str, Any]:
         self.folder.mkdir(exist_ok=True)
@@ -53,10 +61,12 @@ class ReplayJournal:
             "checksum": checksum(self.folder / name),
         }
 
-    def restore(self, segments: list[dict[str, Any]]) -> None:
-        """Fill the store from these segments."""
-        store = self.store
+    def load_state_dict(self, state: State) -> None:
+        """Fill the store from the segments."""
+        require_keys(state, ("segments",))
+        store, segments = self.store, state["segments"]
         for segment in segments:
+            require_keys(segment, ("file", "begin", "end", "checksum"))
             path = self.folder / segment["file"]
             if not path.exists() or checksum(path) != segment["checksum"]:
                 raise QuantailError(f"{path} is missing, damaged or truncated.")
@@ -67,6 +77,9 @@ class ReplayJournal:
                 getattr(store, field).flat[indices] = arrays[field]
             store.written[:] = segment["end"]
         self.segments = list(segments)
+
+    def check(self) -> None:
+        self.store.check()
 
     def prune(self, kept: set[str]) -> dict[Path, OSError]:
         """Remove all segments but those to keep; return the files that could not be removed, and why."""

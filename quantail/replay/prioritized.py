@@ -11,6 +11,7 @@ from quantail.replay.frames import Array, Index
 from quantail.replay.sampler import CanStart, Sampler
 from quantail.replay.store import ReplayStore
 from quantail.replay.sum_tree import SumTree
+from quantail.stateful import State, require_keys
 
 MIN_PRIORITY = 1e-6  # added to every priority, so that every transition can be sampled again
 
@@ -67,36 +68,38 @@ class PrioritizedSampler(Sampler):
         active = self.tree.leaves[indices] > 0
         self.tree.set(indices[active], raised[active] ** self.exponent)
 
-    def arrays(self) -> dict[str, Array]:
+    def state_dict(self) -> dict[str, Array]:
         return {
             "leaves": self.tree.leaves.copy(),
             "known": self._known.copy(),
             "largest": np.array([self.max_priority]),
         }
 
-    def restore(self, arrays: dict[str, Array]) -> None:
-        self._check(arrays)
-        self.tree.set(np.arange(self.tree.size), arrays["leaves"])
-        self.max_priority = float(arrays["largest"][0])
-        self._known[:] = arrays["known"]
-
-    def _check(self, arrays: dict[str, Array]) -> None:
-        """Raise an error for arrays that are not of this sampler and store."""
-        for name, kind in self.arrays().items():
-            if name not in arrays:
-                raise QuantailError(f"the checkpoint's sampler lacks {name}: it does not fit this run.")
-            found = arrays[name]
+    def load_state_dict(self, state: State) -> None:
+        kinds = self.state_dict()
+        require_keys(state, kinds)
+        for name, kind in kinds.items():
+            found = state[name]
             if (found.shape, found.dtype) != (kind.shape, kind.dtype):
-                raise QuantailError(
-                    f"the checkpoint's sampler does not fit this run: {name} is {found.dtype} of shape "
-                    f"{found.shape}, and it takes {kind.dtype} of shape {kind.shape}."
+                raise ValueError(
+                    f"{name} is {found.dtype} of shape {found.shape}, and it takes {kind.dtype} of "
+                    f"shape {kind.shape}"
                 )
+        self._check(state)
+        self.tree.set(np.arange(self.tree.size), state["leaves"])
+        self.max_priority = float(state["largest"][0])
+        self._known[:] = state["known"]
+
+    def check(self) -> None:
+        self._check(self.state_dict())
+
+    def _check(self, state: State) -> None:
+        """Raise an error for values that this sampler cannot have with its store."""
         limits = {"leaves": np.inf, "largest": np.inf, "known": self.store.written}
         for name, most in limits.items():
-            possible = np.isfinite(arrays[name]) & (arrays[name] >= 0) & (arrays[name] <= most)
+            possible = np.isfinite(state[name]) & (state[name] >= 0) & (state[name] <= most)
             if not possible.all():
-                wrong = arrays[name][~possible][0]
-                raise QuantailError(f"the checkpoint's sampler is damaged: {name} cannot be {wrong}.")
+                raise ValueError(f"{name} cannot be {state[name][~possible][0]}")
 
     def _update_tree(self, can_start: CanStart) -> None:
         """Give newly complete transitions the largest priority, and overwritten ones weight zero.

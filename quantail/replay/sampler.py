@@ -8,8 +8,9 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quantail.registry import NoConfig
-from quantail.replay.frames import Array, Index
+from quantail.replay.frames import Index
 from quantail.replay.store import ReplayStore
+from quantail.stateful import State
 
 CanStart = Callable[[Index, Index], NDArray[np.bool_]]
 
@@ -45,9 +46,12 @@ class Sampler:
     def update_priorities(self, indices: Index, priorities: Tensor) -> None:
         """Set the priorities of sampled steps after an update; they are on the learner's device."""
 
-    def arrays(self) -> dict[str, Array]:
+    def state_dict(self) -> State:
         """Return the state that a checkpoint must save."""
         return {}
 
-    def restore(self, arrays: dict[str, Array]) -> None:
-        """Restore what `arrays` returned, after the store itself was restored."""
+    def load_state_dict(self, state: State) -> None:
+        """Restore what `state_dict` returned, after the store itself was restored."""
+
+    def check(self) -> None:
+        """Raise an error if the state does not fit the store."""

@@ -118,13 +118,14 @@ class ReplayStore:
                 break
         return np.array(returns)
 
-    def check_valid(self) -> None:
-        """Raise an AssertionError if the stored flags do not describe a sequence of episodes."""
+    def check(self) -> None:
+        """Raise an error if the stored flags do not describe a sequence of episodes."""
         for env in range(self.num_envs):
             steps = np.arange(self.oldest[env], self.written[env])
             flags = self.flags[env, steps % self.length]
             final, truncated = (flags & FINAL) > 0, (flags & TRUNCATED) > 0
-            assert not (final & ((flags & (FIRST | TERMINAL | TRUNCATED)) > 0)).any()
-            assert not (truncated & ((flags & TERMINAL) > 0)).any()
-            assert (final[1:] == truncated[:-1]).all()
-            assert not truncated[-1:].any()
+            valid = not (final & ((flags & (FIRST | TERMINAL | TRUNCATED)) > 0)).any()
+            valid &= not (truncated & ((flags & TERMINAL) > 0)).any()
+            valid &= bool((final[1:] == truncated[:-1]).all()) and not truncated[-1:].any()
+            if not valid:
+                raise ValueError(f"the steps of environment {env} are not a sequence of episodes")

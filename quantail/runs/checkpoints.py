@@ -1,27 +1,24 @@
 """Checkpoints: folders named by their number of steps, each written completely or not at all.
 
     checkpoints/000010000/agent.safetensors     the online network, which is all that acting needs
-                          learner.safetensors   target network, optimizer, running sums
-                          actor.safetensors     the current observation of each environment
-                          sampler.safetensors   the state of the replay sampler, if it has any
-                          state.json            counters, generators, episodes, tables, checksums
+                          NAME.safetensors      the arrays of each other component that has any
+                          state.json            the other values of each component, checksums
     checkpoints/last, best                      the name of a checkpoint
 
-The segments of the replay buffer are in `replay/` (see `replay/journal.py`), and state.json lists them.
+`training/components.py` has the list of components. The segments of the replay buffer are in `replay/`
+(see `replay/journal.py`), and state.json lists them.
 """
 
-import math
 import re
 import shutil
-from collections.abc import Iterator
+from collections.abc import Iterator, Mapping
 from contextlib import contextmanager
 from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from numpy.typing import NDArray
+import numpy as np
 
-from quantail.collecting.clock import PHASES
 from quantail.errors import QuantailError, damage
 from quantail.files import (
     checksum,
@@ -32,25 +29,10 @@ from quantail.files import (
     write_text,
 )
 from quantail.runs.folder import read_sealed
-from quantail.runs.tables import TABLES
+from quantail.stateful import State
 
-SCHEMA = 2
-# Keys that the trainer writes to state.json.
-REQUIRED = (
-    "steps",
-    "episodes",
-    "recent",
-    "last_loss",
-    "done_at",
-    "scores",
-    "seconds",
-    "logged_seconds",
-    "tables",
-    "generators",
-    "playing",
-    "replay",
-)
-Arrays = dict[str, NDArray[Any]]
+SCHEMA = 1
+STATE, ARRAYS = "state.json", ".safetensors"
 MAX_SHOWN = 20  # characters of an unknown checkpoint name that an error message repeats
 # Folder names of checkpoints. Nothing else in checkpoints/ is ever renamed or removed.
 NAME = re.compile(r"[0-9]{9}|[1-9][0-9]{9,}")
@@ -73,36 +55,37 @@ class Checkpoint:
     """A checkpoint on disk whose files have been verified."""
 
     path: Path
-    state: dict[str, Any]
+    content: dict[str, Any]  # of state.json
 
-    def has(self, name: str) -> bool:
-        """Return whether the checkpoint was saved with a file of this name."""
-        return f"{name}.safetensors" in self.state["checksums"]
+    @property
+    def components(self) -> set[str]:
+        """The names of the components that were saved."""
+        files = {name.removesuffix(ARRAYS) for name in self.content["checksums"]}
+        return files | self.content.keys() - {"schema", "checksums"}
 
-    def arrays(self, name: str) -> Arrays:
-        return read_arrays(self.path / f"{name}.safetensors")
+    def state_of(self, component: str) -> State:
+        """Return the state that a component was saved with."""
+        state: dict[str, Any] = dict(self.content[component])
+        if f"{component}{ARRAYS}" in self.content["checksums"]:
+            state |= read_arrays(self.path / f"{component}{ARRAYS}")
+        return state
 
+    @property
+    def steps(self) -> int:
+        return int(self.path.name)
 
-def check_state(state: dict[str, Any], num_envs: int, actions: int) -> None:
-    """Raise TypeError or ValueError for values of state.json that would fail only later, in training."""
-    scores, playing, recent = state["scores"], state["playing"], state["recent"]
-    counts = [state["steps"], state["episodes"], scores["best_steps"]]
-    counts += [state["tables"][name] for name in TABLES]
-    counts += [1 + state["done_at"][name] for name in ("log", "evaluation", "checkpoint")]
-    counts += [length for _, length in recent]
-    numbers = [state["last_loss"] or 0.0, state["logged_seconds"]]
-    numbers += [state["seconds"][name] for name in PHASES]
-    numbers += [score for score, _ in recent] + [one["score"] for one in playing]
-    numbers += [*scores["means"].values(), *scores["values"].values()]
-    if not all(type(value) is int and value >= 0 for value in counts):
-        raise TypeError("a count is not a non-negative integer")
-    if not all(type(value) in (int, float) and math.isfinite(value) for value in numbers):
-        raise TypeError("a number is not finite")
-    if len(playing) != num_envs:
-        raise ValueError(f"it has {len(playing)} episodes in progress, not {num_envs}")
-    for one in playing:
-        if type(one["seed"]) is not int or not set(one["actions"]) <= set(range(actions)):
-            raise ValueError("an episode in progress has an invalid seed or action")
+    @property
+    def seconds(self) -> dict[str, float]:
+        """The time that the run has spent in each phase."""
+        try:
+            return {name: float(spent) for name, spent in self.content["clock"].items()}
+        except RESTORE_ERRORS as error:
+            raise QuantailError(f"{self.path / STATE} is damaged: {damage(error)}.") from error
+
+    def is_complete(self, steps: int) -> bool:
+        """Return whether a run of this length has ended here, with its final evaluation."""
+        evaluated: int = self.content["due"]["evaluation"]
+        return self.steps >= steps and evaluated >= self.steps
 
 
 class Checkpoints:
@@ -118,18 +101,21 @@ class Checkpoints:
             if old.name.endswith(".old") and not final.exists():
                 old.rename(final)
 
-    def save(self, steps: int, files: dict[str, Arrays], state: dict[str, Any]) -> str:
-        """Write a checkpoint, make it the last one and return its name."""
+    def save(self, steps: int, components: Mapping[str, State]) -> str:
+        """Write the states of the components, make this the last checkpoint and return its name."""
         name = f"{steps:09d}"
         partial = self.folder / f".{name}.part"
         shutil.rmtree(partial, ignore_errors=True)
         partial.mkdir()
-        sums = {}
-        for file, arrays in files.items():
-            path = partial / f"{file}.safetensors"
-            write_arrays(path, arrays)
-            sums[path.name] = checksum(path)
-        write_sealed(partial / "state.json", {"schema": SCHEMA, **state, "checksums": sums})
+        sums, rest = {}, {}
+        for component, state in components.items():
+            arrays = {key: value for key, value in state.items() if isinstance(value, np.ndarray)}
+            rest[component] = {key: value for key, value in state.items() if key not in arrays}
+            if arrays:
+                path = partial / f"{component}{ARRAYS}"
+                write_arrays(path, arrays)
+                sums[path.name] = checksum(path)
+        write_sealed(partial / STATE, {"schema": SCHEMA, **rest, "checksums": sums})
         final, old = self.folder / name, self.folder / f".{name}.old"
         if final.exists():
             shutil.rmtree(old, ignore_errors=True)  # left by a save that could not remove it
@@ -172,7 +158,7 @@ class Checkpoints:
 
     def _is_resumable(self, name: str) -> bool:
         try:
-            segments = self._verified_state(self.folder / name)["replay"]
+            segments = self._verified(self.folder / name)["replay"]["segments"]
             return all((self.folder.parent / "replay" / part["file"]).exists() for part in segments)
         except (QuantailError, OSError, *RESTORE_ERRORS):
             return False
@@ -219,18 +205,22 @@ class Checkpoints:
         """Return a checkpoint after verifying its files."""
         path = self.folder / self.name_of(which)
         with self.explain_damage(path, to_resume=to_resume):
-            return Checkpoint(path, self._verified_state(path))
+            return Checkpoint(path, self._verified(path))
 
-    def _verified_state(self, path: Path) -> dict[str, Any]:
-        """Return the state of a checkpoint after verifying all of its files."""
-        state = read_sealed(path / "state.json", SCHEMA)
-        for part in ("checksums", *REQUIRED):
-            if part not in state:
-                raise QuantailError(f"{path / 'state.json'} is damaged: it has no {part}.")
-        for file, expected in state["checksums"].items():
+    def described(self, which: str) -> Checkpoint:
+        """Return a checkpoint after verifying state.json alone, which is quick."""
+        path = self.folder / self.name_of(which)
+        return Checkpoint(path, read_sealed(path / STATE, SCHEMA))
+
+    def _verified(self, path: Path) -> dict[str, Any]:
+        """Return the content of state.json after verifying all files of a checkpoint."""
+        content = read_sealed(path / STATE, SCHEMA)
+        if "checksums" not in content:
+            raise QuantailError(f"{path / STATE} is damaged: it has no checksums.")
+        for file, expected in content["checksums"].items():
             if not (path / file).exists() or checksum(path / file) != expected:
                 raise QuantailError(f"{path / file} is missing, damaged or truncated.")
-        return state
+        return content
 
     @contextmanager
     def explain_damage(self, path: Path, *, to_resume: bool = True) -> Iterator[None]:

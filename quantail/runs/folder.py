@@ -26,7 +26,7 @@ from quantail.spaces import ActionSpec, ObservationSpec
 SCHEMA = 1
 LOCK = ".lock"
 SAVED = ".saved"
-SINKS = ("tensorboard", "wandb")  # folders of other loggers
+LOGGERS = ("tensorboard", "wandb")  # folders of other loggers
 PACKAGES = ("quantail", "torch", "numpy", "gymnasium", "ale-py", "MinAtar", "safetensors")
 
 
@@ -123,7 +123,7 @@ class RunFolder:
         """
         for name in ("run.json", ".run.json.part", *(f"{table}.csv" for table in TABLES)):
             (self.path / name).unlink(missing_ok=True)
-        for name in SINKS:
+        for name in LOGGERS:
             shutil.rmtree(self.path / name, ignore_errors=True)
         with suppress(OSError):
             self.checkpoints.rmdir()

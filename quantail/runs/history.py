@@ -8,11 +8,11 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.errors import QuantailError, damage
+from quantail.errors import QuantailError
 from quantail.evaluation.games import family_of
 from quantail.evaluation.protocols import Protocol
 from quantail.recipes import parts_of
-from quantail.runs.checkpoints import Checkpoint, Checkpoints
+from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder, RunInfo
 from quantail.runs.results import saved_results
 from quantail.runs.tables import read_table
@@ -89,7 +89,7 @@ def read_history(run: str | Path) -> History:
     table = read_table(folder.table("evaluations"))
     agent, random = table["policy"] == "agent", table["mean"][table["policy"] == "random"]
     checkpoints = Checkpoints(folder.checkpoints)
-    steps, seconds = _time_spent(checkpoints.read("last")) if checkpoints.names() else (0, {})
+    last = checkpoints.read("last") if checkpoints.names() else None
     return History(
         path=folder.path,
         info=info,
@@ -97,18 +97,9 @@ def read_history(run: str | Path) -> History:
         curve={name: table[name][agent].astype(np.float64) for name in CURVE},
         random=float(random[0]) if len(random) else float("nan"),
         results=saved_results(run),
-        steps=steps,
-        seconds=seconds,
+        steps=last.steps if last else 0,
+        seconds=last.seconds if last else {},
     )
-
-
-def _time_spent(last: Checkpoint) -> tuple[int, dict[str, float]]:
-    """Return the steps of a checkpoint and the seconds spent in each phase until then."""
-    try:
-        seconds = {name: float(spent) for name, spent in last.state["seconds"].items()}
-        return int(last.state["steps"]), seconds
-    except (TypeError, ValueError, AttributeError) as error:
-        raise QuantailError(f"{last.path / 'state.json'} is damaged: {damage(error)}.") from error
 
 
 def group_runs(runs: Sequence[History]) -> list[Group]:

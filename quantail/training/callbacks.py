@@ -1,78 +1,14 @@
-"""Callbacks: your own code in a run, called after steps, episodes, evaluations and checkpoints."""
+"""Callbacks: code that a run calls after steps, episodes, log rows, evaluations and checkpoints."""
 
-from collections.abc import Callable, Mapping, Sequence
+from collections.abc import Mapping, Sequence
 from pathlib import Path
 from typing import Any
 
-from quantail.agents.actor import Episode
-from quantail.agents.agent import Agent
 from quantail.errors import QuantailError
 from quantail.evaluation import Evaluation
-from quantail.runs.tables import METRICS
-from quantail.training.reporter import Status
-from quantail.validation import number
-
-
-class Progress:
-    """What a callback knows of a run. It may `stop` the run and `record` metrics, and change nothing."""
-
-    def __init__(self, run: Path, agent: Agent, status: Callable[[], Status]) -> None:
-        self._run, self._agent, self._status = run, agent, status
-        self._metrics: Mapping[str, Any] = {}
-        self._episode: Episode | None = None
-        self._evaluation: Evaluation | None = None
-        self._checkpoint: Path | None = None
-        self._recorded: dict[str, float] = {}
-        self._stop_reason = ""
-
-    @property
-    def run(self) -> Path:
-        """The folder of the run."""
-        return self._run
-
-    @property
-    def agent(self) -> Agent:
-        """The agent as it is now, to act and to look at its return distributions."""
-        return self._agent
-
-    @property
-    def status(self) -> Status:
-        """Steps, frames, ε, the last loss, the mean of recent returns and the best value so far."""
-        return self._status()
-
-    @property
-    def steps(self) -> int:
-        """The number of steps so far, over all environments."""
-        return self._status().steps
-
-    @property
-    def metrics(self) -> Mapping[str, Any]:
-        """The last row of metrics.csv; empty before the first."""
-        return dict(self._metrics)
-
-    @property
-    def episode(self) -> Episode | None:
-        """The episode that ended last: its seed, its actions and its return `score`."""
-        return self._episode
-
-    @property
-    def evaluation(self) -> Evaluation | None:
-        """The last evaluation."""
-        return self._evaluation
-
-    @property
-    def checkpoint(self) -> Path | None:
-        """The folder of the last checkpoint."""
-        return self._checkpoint
-
-    def stop(self, reason: str) -> None:
-        """End the run after this step: it is saved, and can be resumed."""
-        self._stop_reason = str(reason) or "a callback"
-
-    def record(self, name: str, value: float) -> None:
-        """Put a number into the next row of metrics.csv, as a column of this name."""
-        require_metric_name(name)
-        self._recorded[name] = number(f"metric {name}", value)
+from quantail.stateful import State, Stateful
+from quantail.training.components import CALLBACK
+from quantail.training.progress import FinishedEpisode, Progress
 
 
 class Callback:
@@ -85,8 +21,13 @@ class Callback:
 
         quantail.train("CartPole-v1", callbacks=[Target()])
 
-    A callback is not part of a checkpoint: pass it again to `quantail.resume`.
+    Pass a callback again to `quantail.resume`. If it has a state that should survive, override
+    `state_dict` and `load_state_dict`: the state is part of every checkpoint, under the name of the
+    class.
     """
+
+    def on_start(self, progress: Progress) -> None:
+        """Called once before the first step of this session, when everything is built or restored."""
 
     def on_step(self, progress: Progress) -> None:
         """Called after every step, so it must be fast."""
@@ -94,46 +35,105 @@ class Callback:
     def on_episode_end(self, progress: Progress) -> None:
         """Called after an episode has ended."""
 
+    def on_log(self, progress: Progress) -> None:
+        """Called with each new row of metrics."""
+
+    def on_evaluation_start(self, progress: Progress) -> None:
+        """Called before an evaluation."""
+
     def on_evaluation(self, progress: Progress) -> None:
         """Called after an evaluation."""
 
     def on_checkpoint(self, progress: Progress) -> None:
         """Called after a checkpoint was written."""
 
+    def on_warning(self, progress: Progress) -> None:
+        """Called with each warning, which does not stop the run."""
+
     def on_end(self, progress: Progress) -> None:
         """Called when the run has ended or was stopped, and is saved."""
+
+    def on_close(self, progress: Progress) -> None:
+        """Called last, also after an error, to release what the callback holds."""
+
+    def state_dict(self) -> State:
+        """Return the state that a checkpoint saves, as JSON values and NumPy arrays."""
+        return {}
+
+    def load_state_dict(self, state: State) -> None:
+        """Restore what `state_dict` returned."""
+
+    def check(self) -> None:
+        """Raise an error if the state is not a possible one."""
+
+
+EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
 CALLBACKS: dict[str, type[Callback]] = {}  # the built-in ones by name
 
 
 class CallbackError(QuantailError):
-    """A callback raised an error."""
+    """A callback of the user raised an error."""
 
 
 class Callbacks:
-    """The callbacks of a run, with the progress that they see."""
+    """The callbacks of a run, with the progress that they see.
 
-    def __init__(self, callbacks: Sequence[Callback], progress: Progress) -> None:
-        for one in callbacks:
-            if not isinstance(one, Callback):
-                raise QuantailError(
-                    f"callbacks takes instances of quantail.Callback, not {one!r}"
-                    f"{': make one with ()' if isinstance(one, type) else ''}."
-                )
-        self.callbacks, self.progress = tuple(callbacks), progress
+    `loggers` are built in and are called first, so that all rows are written when a callback of the user
+    fails; an error of theirs, such as a full disk, is raised as it is.
+    """
+
+    def __init__(
+        self, loggers: Mapping[str, Callback], callbacks: Sequence[Callback], progress: Progress
+    ) -> None:
+        require_callbacks(callbacks)
+        self.progress, self._loggers = progress, dict(loggers)
+        progress._warn = self.warn
+        self._users = [one for one in callbacks if _overrides(one, "state_dict")]
         # Only those that override it: most runs have no callback after a step.
         self._of = {
-            event: [one for one in self.callbacks if _overrides(one, event)]
-            for event in ("on_step", "on_episode_end", "on_evaluation", "on_checkpoint", "on_end")
+            event: [one for one in (*loggers.values(), *callbacks) if _overrides(one, event)]
+            for event in EVENTS
         }
+        self._started = False
+        self._waiting: list[str] = []  # warnings from before the start
 
-    def step(self) -> None:
+    def components(self) -> dict[str, Stateful]:
+        """Return the callbacks with a state by the names of their components."""
+        users = {f"{CALLBACK}{type(one).__name__}": one for one in self._users}
+        loggers = {k: v for k, v in self._loggers.items() if _overrides(v, "state_dict")}
+        return {"progress": self.progress, **loggers, **users}
+
+    def start(self) -> None:
+        self._call("on_start")
+        self._started = True
+        waiting, self._waiting = self._waiting, []
+        for sentence in waiting:
+            self.warn(sentence)
+
+    def warn(self, sentence: str) -> None:
+        """Hand a warning to the callbacks; one from before the start waits for it."""
+        if not self._started:
+            self._waiting.append(sentence)
+            return
+        self.progress._warning = sentence
+        self._call("on_warning")
+
+    def step(self, ended: Sequence[FinishedEpisode]) -> None:
+        """Call after a step, with the episodes that ended in it."""
+        for one in self._of["on_episode_end"] if ended else ():
+            for episode in ended:
+                self.progress._episode = episode
+                self._call_one(one, "on_episode_end")
         self._call("on_step")
 
-    def episode_end(self, episode: Episode) -> None:
-        self.progress._episode = episode
-        self._call("on_episode_end")
+    def log(self, metrics: Mapping[str, Any], timing: Mapping[str, Any]) -> None:
+        self.progress._metrics, self.progress._timing = dict(metrics), dict(timing)
+        self._call("on_log")
+
+    def evaluation_start(self) -> None:
+        self._call("on_evaluation_start")
 
     def evaluation(self, evaluation: Evaluation) -> None:
         self.progress._evaluation = evaluation
@@ -146,9 +146,8 @@ class Callbacks:
     def end(self) -> None:
         self._call("on_end")
 
-    def logged(self, metrics: Mapping[str, Any]) -> None:
-        """Keep the last row of metrics.csv."""
-        self.progress._metrics = dict(metrics)
+    def close(self) -> None:
+        self._call("on_close")
 
     def take_recorded(self) -> dict[str, float]:
         """Return what callbacks have recorded since the last row of metrics.csv."""
@@ -162,23 +161,37 @@ class Callbacks:
 
     def _call(self, event: str) -> None:
         for one in self._of[event]:
-            try:
-                getattr(one, event)(self.progress)
-            except Exception as error:
-                message = " ".join(str(error).split()).rstrip(".")
-                raise CallbackError(
-                    f"the callback {type(one).__name__} failed in {event} at step "
-                    f"{self.progress.steps:,} ({type(error).__name__}: {message})"
-                ) from error
+            self._call_one(one, event)
+
+    def _call_one(self, callback: Callback, event: str) -> None:
+        try:
+            getattr(callback, event)(self.progress)
+        except Exception as error:
+            if callback in self._loggers.values():
+                raise
+            message = " ".join(str(error).split()).rstrip(".")
+            raise CallbackError(
+                f"the callback {type(callback).__name__} failed in {event} at step "
+                f"{self.progress.steps:,} ({type(error).__name__}: {message})"
+            ) from error
 
 
-def require_metric_name(name: str) -> None:
-    """Raise an error if a metric cannot be a new column of metrics.csv under this name."""
-    if not isinstance(name, str) or not name.isidentifier():
-        raise QuantailError(f"a metric takes a name of letters, digits and _, not {name!r}.")
-    if name in METRICS:
-        raise QuantailError(f"metric {name!r} is a column of metrics.csv already: choose another name.")
+def require_callbacks(callbacks: Sequence[Callback]) -> None:
+    """Raise an error for what is not a callback, and for two states of the same name."""
+    for one in callbacks:
+        if not isinstance(one, Callback):
+            raise QuantailError(
+                f"callbacks takes instances of quantail.Callback, not {one!r}"
+                f"{': make one with ()' if isinstance(one, type) else ''}."
+            )
+    names = [type(one).__name__ for one in callbacks if _overrides(one, "state_dict")]
+    for name in names:
+        if names.count(name) > 1:
+            raise QuantailError(
+                f"callbacks has two of class {name}, whose states would be saved under one name: give "
+                "one of them a class of its own."
+            )
 
 
-def _overrides(callback: Callback, event: str) -> bool:
-    return getattr(type(callback), event) is not getattr(Callback, event)
+def _overrides(callback: Callback, method: str) -> bool:
+    return getattr(type(callback), method) is not getattr(Callback, method)

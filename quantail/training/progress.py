@@ -1,232 +1,182 @@
-"""Report the progress of a run, live on a terminal or as plain lines."""
+"""What a callback can see of a run."""
 
-import math
-import sys
-import time
-from collections.abc import Iterator
-from contextlib import contextmanager
-from typing import TextIO
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
 
-from rich.console import Console, Group
-from rich.live import Live
-from rich.progress_bar import ProgressBar
-from rich.table import Table
-from rich.text import Text
-
+from quantail.agents.agent import Agent
+from quantail.errors import QuantailError
 from quantail.evaluation import Evaluation
-from quantail.text import counted, duration
-from quantail.training.reporter import Reporter, Status, Summary
-
-REDRAW = 0.1  # seconds
-
-
-class _QuietPipeConsole(Console):
-    """Ignore a closed pipe, so that the run continues without output."""
-
-    def on_broken_pipe(self) -> None:
-        self.quiet = True
+from quantail.runs.tables import METRICS
+from quantail.stateful import State, require_keys, require_numbers
+from quantail.training.counters import Counters
+from quantail.training.scores import Scores
+from quantail.validation import number
 
 
-class TerminalReporter(Reporter):
-    """Print the run's settings, each evaluation and the summary as plain lines."""
+@dataclass(frozen=True)
+class Status:
+    """The current progress of a run."""
 
-    def __init__(self, console: Console, *, quiet: bool) -> None:
-        self.console = console
-        self.quiet = quiet
-        self.stopped = False
-
-    def opening(self, lines: dict[str, str]) -> None:
-        if self.quiet:
-            return
-        for name, text in lines.items():
-            self.console.print(Text.assemble((f"{name:<12}", "bold"), text), soft_wrap=True)
-
-    def evaluated(self, steps: int, policy: str, evaluation: Evaluation, best: bool) -> None:
-        if self.quiet:
-            return
-        label = "random play" if policy == "random" else f"step {steps:,}"
-        mark = "  best so far" if best else ""
-        if not evaluation.risk.is_neutral:
-            mark = f"  {evaluation.risk.label} {evaluation.value():.2f}{mark}"
-        self.console.print(
-            f"  {label:>14}  mean return {evaluation.mean:8.2f}  "
-            f"({counted(len(evaluation.returns), 'episode')}, "
-            f"{evaluation.returns.min():g} to {evaluation.returns.max():g}){mark}",
-            highlight=False,
-            soft_wrap=True,
-        )
-
-    def warned(self, sentence: str) -> None:
-        self.console.print(f"quantail: {sentence}", style="yellow", soft_wrap=True)
-
-    def finished(self, summary: Summary) -> None:
-        self.stopped = bool(summary.stopped_by)
-        for line in summary_lines(summary):
-            self.console.print(line, highlight=False, soft_wrap=True)
+    steps: int
+    total_steps: int
+    frames: int
+    epsilon: float
+    loss: float
+    recent_return: float
+    best_value: float
 
 
-class LiveReporter(TerminalReporter):
-    """Also show a progress bar."""
+@dataclass(frozen=True)
+class Summary:
+    """The outcome of a run so far, which is final when it has finished or was stopped."""
 
-    def __init__(self, console: Console, *, quiet: bool) -> None:
-        super().__init__(console, quiet=quiet)
-        self._live: Live | None = None
-        self._shown = 0.0
-        self._evaluating = False
-        self._rate = _Rate()
-        self._last: Status | None = None
-
-    def started(self, status: Status) -> None:
-        self._last = status
-        self._rate.add(status.steps)
-        self._live = Live(self._view(), console=self.console, auto_refresh=False, transient=True)
-        self._live.start()
-
-    def advanced(self, status: Status) -> None:
-        self._last = status
-        self._evaluating = False
-        now = time.monotonic()
-        if now - self._shown >= REDRAW:
-            self._shown = now
-            self._rate.add(status.steps)
-            self._refresh()
-
-    def evaluating(self) -> None:
-        self._evaluating = True
-        self._refresh()
-
-    def evaluated(self, steps: int, policy: str, evaluation: Evaluation, best: bool) -> None:
-        super().evaluated(steps, policy, evaluation, best)
-        self._evaluating = False
-        self._rate.restart()
-
-    def finished(self, summary: Summary) -> None:
-        self.close()
-        super().finished(summary)
-
-    def close(self) -> None:
-        if self._live:
-            self._live.stop()
-            self._live = None
-
-    def _refresh(self) -> None:
-        if self._live:
-            self._live.update(self._view(), refresh=True)
-
-    def _view(self) -> Group:
-        s = self._last
-        assert s is not None
-        rate = self._rate.per_second()
-        left = (s.total_steps - s.steps) / rate if rate else math.nan
-        bar = Table.grid(padding=(0, 2))
-        bar.add_row(
-            ProgressBar(s.total_steps, s.steps, width=30),
-            f"{s.steps / s.total_steps:4.0%}",
-            f"{s.steps:,} of {s.total_steps:,} steps",
-            f"{s.frames:,} frames",
-        )
-        facts = Table.grid(padding=(0, 2))
-        facts.add_row(
-            "evaluating…" if self._evaluating else f"{rate:,.0f} steps/s" if rate else "–",
-            f"{duration(left)} left",
-            f"recent return {_number(s.recent_return)}",
-            f"best {_number(s.best_value)}",
-            f"loss {_number(s.loss, 4)}",
-            f"ε {s.epsilon:.3f}",
-        )
-        return Group(bar, facts)
+    run: Path
+    steps: int
+    total_steps: int
+    frames: int
+    risk: str
+    mean_only: bool  # whether the agent learns the mean and no distribution
+    scores: Scores
+    seconds: dict[str, float]
+    updates: int
+    stopped_by: str  # the signal or the reason of a callback, or "" if the run finished
+    trust: str = ""  # the --trust flags that commands on this run need
 
 
-class _Rate:
-    """Steps per second over a recent window."""
+@dataclass(frozen=True)
+class FinishedEpisode:
+    """An episode of training that has ended."""
 
-    def __init__(self, window: float = 10.0) -> None:
-        self.window = window
-        self.points: list[tuple[float, int]] = []
-        self.known = 0.0
-
-    def add(self, steps: int) -> None:
-        now = time.monotonic()
-        self.points.append((now, steps))
-        while now - self.points[0][0] > self.window:
-            self.points.pop(0)
-
-    def restart(self) -> None:
-        """Start a new window, for example after an evaluation, during which no steps are taken."""
-        self.known = self.per_second()
-        self.points.clear()
-
-    def per_second(self) -> float:
-        if len(self.points) < 2 or self.points[-1][0] - self.points[0][0] < 0.5:
-            return self.known
-        (begin, first), (end, last) = self.points[0], self.points[-1]
-        return (last - first) / (end - begin)
+    steps: int  # of the run when it ended
+    frames: int
+    env: int  # the environment that played it
+    seed: int
+    actions: list[int]
+    score: float  # the raw return
+    terminated: bool  # rather than truncated
 
 
-def progress() -> TerminalReporter:
-    """Return a reporter that prints to stderr what the command line prints."""
-    return reporter_for(sys.stderr, quiet=False)
+class Progress:
+    """What a callback knows of a run. It may `stop` the run and `record` metrics, and change nothing.
+
+    The last row of metrics, episode, evaluation, checkpoint and warning are those of this session: they
+    are empty after a run was resumed.
+    """
+
+    def __init__(
+        self,
+        run: Path,
+        description: Mapping[str, str],
+        agent: Agent,
+        counters: Counters,
+        status: Callable[[], Status],
+        summary: Callable[[str], Summary],
+    ) -> None:
+        self._run, self._description, self._agent = run, dict(description), agent
+        self._counters, self._status, self._summary = counters, status, summary
+        self._metrics: Mapping[str, Any] = {}
+        self._timing: Mapping[str, Any] = {}
+        self._episode: FinishedEpisode | None = None
+        self._evaluation: Evaluation | None = None
+        self._checkpoint: Path | None = None
+        self._warning = ""
+        self._warn: Callable[[str], None] = lambda sentence: None  # set by `Callbacks`
+        self._recorded: dict[str, float] = {}
+        self._stop_reason = ""
+
+    @property
+    def run(self) -> Path:
+        """The folder of the run."""
+        return self._run
+
+    @property
+    def description(self) -> Mapping[str, str]:
+        """The environment, agent, learning, replay buffer and budget of the run, a line of text each."""
+        return dict(self._description)
+
+    @property
+    def agent(self) -> Agent:
+        """The agent as it is now, to act and to look at its return distributions."""
+        return self._agent
+
+    @property
+    def status(self) -> Status:
+        """Steps, frames, ε, the last loss, the mean of recent returns and the best value so far."""
+        return self._status()
+
+    @property
+    def summary(self) -> Summary:
+        """Scores, time per phase, and why the run has stopped."""
+        return self._summary(self._stop_reason)
+
+    @property
+    def steps(self) -> int:
+        """The number of steps so far, over all environments."""
+        return self._counters.steps
+
+    @property
+    def metrics(self) -> Mapping[str, Any]:
+        """The last row of metrics.csv; empty before the first."""
+        return dict(self._metrics)
+
+    @property
+    def timing(self) -> Mapping[str, Any]:
+        """The last row of timing.csv; empty before the first."""
+        return dict(self._timing)
+
+    @property
+    def episode(self) -> FinishedEpisode | None:
+        """The episode that ended last: its seed, its actions and its return `score`."""
+        return self._episode
+
+    @property
+    def evaluation(self) -> Evaluation | None:
+        """The last evaluation."""
+        return self._evaluation
+
+    @property
+    def checkpoint(self) -> Path | None:
+        """The folder of the last checkpoint."""
+        return self._checkpoint
+
+    @property
+    def warning(self) -> str:
+        """The last warning, a sentence; "" before the first."""
+        return self._warning
+
+    def stop(self, reason: str) -> None:
+        """End the run after this step: it is saved, and can be resumed."""
+        self._stop_reason = str(reason) or "a callback"
+
+    def warn(self, sentence: str) -> None:
+        """Warn of something that does not stop the run, as the run's own warnings do."""
+        self._warn(sentence)
+
+    def record(self, name: str, value: float) -> None:
+        """Put a number into the next row of metrics.csv, as a column of this name."""
+        require_metric_name(name)
+        self._recorded[name] = number(f"metric {name}", value)
+
+    # What was recorded since the last row of metrics.csv is part of a checkpoint.
+
+    def state_dict(self) -> dict[str, Any]:
+        return {"recorded": dict(self._recorded)}
+
+    def load_state_dict(self, state: State) -> None:
+        require_keys(state, ("recorded",))
+        self._recorded = dict(state["recorded"])
+
+    def check(self) -> None:
+        for name in self._recorded:
+            require_metric_name(name)
+        require_numbers(self._recorded.values())
 
 
-def reporter_for(stream: TextIO, *, quiet: bool) -> TerminalReporter:
-    """Return a live reporter if the stream is a terminal, otherwise one that prints plain lines."""
-    console = _QuietPipeConsole(file=stream, markup=False)
-    live = console.is_terminal and not quiet
-    return (LiveReporter if live else TerminalReporter)(console, quiet=quiet)
-
-
-@contextmanager
-def suppress_saved_interrupt(reporter: TerminalReporter) -> Iterator[None]:
-    """Suppress the KeyboardInterrupt of a run that was saved and has printed how to resume it."""
-    try:
-        yield
-    except KeyboardInterrupt:
-        if not reporter.stopped:
-            raise
-
-
-def summary_lines(s: Summary) -> list[str]:
-    """Return the summary of a run: scores, best checkpoint, time and the next commands."""
-    total = sum(s.seconds.values())
-    shares = "  ".join(f"{name} {seconds / total:.0%}" for name, seconds in s.seconds.items() if total)
-    lines = [""]
-    if s.stopped_by:
-        how = "Ctrl-C" if s.stopped_by == "SIGINT" else s.stopped_by
-        lines.append(f"stopped by {how} at step {s.steps:,} of {s.total_steps:,}; everything is saved")
-    else:
-        lines.append(f"done: {s.steps:,} steps ({s.frames:,} frames), {s.updates:,} updates")
-    means, values = s.scores.means, s.scores.values
-    if "final" in means:
-        lines.append(
-            f"score   {means['random']:.2f} at random → {means['final']:.2f} trained "
-            "(mean undiscounted return)"
-        )
-        if s.risk != "neutral":
-            lines.append(
-                f"risk    {values['random']:.2f} at random → {values['final']:.2f} trained "
-                f"({s.risk} of the same returns)"
-            )
-    if "best" in values:
-        steps = s.scores.best_steps
-        folder = s.run / "checkpoints" / f"{steps:09d}"
-        lines.append(f"best    {values['best']:.2f} at step {steps:,}: {folder}")
-    lines.append(f"time    {duration(total)}: {shares}")
-    if played := total - s.seconds.get("evaluation", 0.0):
-        lines.append(
-            f"rate    {s.steps / played:,.0f} steps ({s.frames / played:,.0f} frames) per second"
-        )
-    lines.append("next")
-    if s.stopped_by:
-        lines.append(f"  quantail resume {s.run}{s.trust}")
-    else:
-        lines.append(f"  quantail report {s.run}{s.trust}")
-        lines.append(f"  quantail eval {s.run} --episodes 100{s.trust}")
-        other = "neutral" if s.risk != "neutral" else "cvar:0.25"
-        if not s.mean_only:
-            lines.append(f"  quantail eval {s.run} --risk {other}{s.trust}")
-        lines.append(f"  quantail resume {s.run} --steps {2 * s.total_steps}{s.trust}")
-    return lines
-
-
-def _number(value: float, digits: int = 2) -> str:
-    return "–" if math.isnan(value) else f"{value:.{digits}f}"
+def require_metric_name(name: str) -> None:
+    """Raise an error if a metric cannot be a new column of metrics.csv under this name."""
+    if not isinstance(name, str) or not name.isidentifier():
+        raise QuantailError(f"a metric takes a name of letters, digits and _, not {name!r}.")
+    if name in METRICS:
+        raise QuantailError(f"metric {name!r} is a column of metrics.csv already: choose another name.")

@@ -1,9 +1,11 @@
 """The scores of a run's random, final and best policies."""
 
 import math
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
+from typing import Any
 
 from quantail.evaluation import Evaluation
+from quantail.stateful import State, require_counts, require_keys, require_numbers
 
 
 @dataclass
@@ -28,6 +30,18 @@ class Scores:
         if best:
             self.best_steps = steps
         return best
+
+    def state_dict(self) -> dict[str, Any]:
+        return asdict(self)
+
+    def load_state_dict(self, state: State) -> None:
+        require_keys(state, ("means", "values", "best_steps"))
+        self.means, self.values = dict(state["means"]), dict(state["values"])
+        self.best_steps = state["best_steps"]
+
+    def check(self) -> None:
+        require_counts([self.best_steps])
+        require_numbers([*self.means.values(), *self.values.values()])
 
     def clear_best(self) -> None:
         """Remove the scores of the best policy, because its checkpoint no longer exists."""

@@ -1,6 +1,5 @@
 """Start and resume runs, and load their agents."""
 
-import os
 from collections.abc import Sequence
 from dataclasses import replace
 from pathlib import Path
@@ -8,28 +7,27 @@ from typing import Any
 
 import torch
 
-from quantail import registry
 from quantail.agents.agent import Agent, Risk
 from quantail.envs import EnvSource, find_family, make, specs_of
 from quantail.envs.source import env_from_file, name_of, require_fresh
 from quantail.errors import DIVERGED, QuantailError
 from quantail.evaluation.protocols import own_protocol
-from quantail.networks import build_network, head_class, head_config
+from quantail.networks import build_network
 from quantail.networks.trial import try_network
 from quantail.parts import admit_parts
-from quantail.recipes import compose, parts_of, preset_file
-from quantail.replay import ReplayStore, require_memory, sampler_class
-from quantail.replay.frames import is_compressed
-from quantail.replay.memory import human_bytes
+from quantail.recipes import compose, preset_file
+from quantail.replay import require_memory
 from quantail.risk import parse_risk
 from quantail.runs.checkpoints import Checkpoint, Checkpoints
 from quantail.runs.folder import RunFolder, RunInfo, default_folder
 from quantail.settings import PARTS, RISKS, Settings, coerce, flattened
 from quantail.spaces import ActionSpec, ObservationSpec
 from quantail.text import counted
-from quantail.training.callbacks import Callback, require_metric_name
-from quantail.training.reporter import Reporter
-from quantail.training.risk_config import describe_risk, risk_config_of, with_canonical_risks
+from quantail.training.build import build_parts
+from quantail.training.callbacks import Callback, require_callbacks
+from quantail.training.describe import description, replay_bytes, warnings_about
+from quantail.training.progress import require_metric_name
+from quantail.training.risk_config import RiskConfig, risk_config_of, with_canonical_risks
 from quantail.training.trainer import Trainer
 from quantail.training.unsaved import require_never_saved
 from quantail.trust import Trust, origin_of
@@ -42,7 +40,6 @@ def train(
     risk: Risk | None = None,
     preset: str | None = None,
     out: str | Path | None = None,
-    reporter: Reporter | None = None,
     callbacks: Sequence[Callback] = (),
     trust: Trust = (),
     **settings: Any,
@@ -52,8 +49,8 @@ def train(
     `env` is the id of a Gymnasium environment or a function that makes one. `agent` and `risk` default
     to "iqn" and "neutral". `preset` is a name or the path of a TOML file; the default depends on the
     environment. Pass any other setting by its name: `steps=200_000, seed=1, num_envs=8, kappa=0.5`.
-    `reporter=quantail.progress()` prints what the command line prints. `callbacks` are instances of
-    `quantail.Callback`: your own code in the run. `trust` lists modules that a
+    `callbacks` are instances of `quantail.Callback`: your own code in the run, or
+    `quantail.ProgressBar()`, which prints what the command line prints. `trust` lists modules that a
     preset file may import, for example for `risk = "my_risks:beta"`.
 
     The number of threads and the precision of matrix products are those of the settings while the run
@@ -65,7 +62,6 @@ def train(
         risk=risk,
         preset=preset,
         out=out,
-        reporter=reporter,
         callbacks=callbacks,
         trust=trust,
         **settings,
@@ -81,7 +77,6 @@ def prepare(
     risk: Risk | None = None,
     preset: str | None = None,
     out: str | Path | None = None,
-    reporter: Reporter | None = None,
     callbacks: Sequence[Callback] = (),
     trust: Trust = (),
     **settings: Any,
@@ -107,11 +102,25 @@ def prepare(
     info = RunInfo(name_of(env), preset, chosen, observation, actions, protocol, threads)
     folder = RunFolder(out or default_folder(info.env, chosen.agent, chosen.seed))
     folder.require_new()
-    reporter = reporter or Reporter()
-    _announce(folder, info, reporter)
+    require_callbacks(callbacks)
+    require_memory(replay_bytes(info))
     with folder.created(info):  # removes the folder again if the trainer cannot be built
-        device = pick_device(info.settings.device)
-        return Trainer(folder, info, env, risk_config, device, reporter, callbacks)
+        return _build(folder, info, env, risk_config, callbacks)
+
+
+def _build(
+    folder: RunFolder,
+    info: RunInfo,
+    source: EnvSource,
+    risk_config: RiskConfig,
+    callbacks: Sequence[Callback],
+) -> Trainer:
+    device = pick_device(info.settings.device)
+    lines = description(folder, info, device)
+    trainer = Trainer(build_parts(folder, info, source, risk_config, device, callbacks, lines))
+    for sentence in warnings_about(info):
+        trainer.callbacks.warn(sentence)
+    return trainer
 
 
 def resume(
@@ -121,7 +130,6 @@ def resume(
     checkpoint: str = "last",
     env: EnvSource | None = None,
     risk: Risk | None = None,
-    reporter: Reporter | None = None,
     callbacks: Sequence[Callback] = (),
     trust: Trust = (),
     threads: int | None = None,
@@ -153,25 +161,26 @@ def resume(
     source = env_from_file(info.env, origin) if env is None else env
     if _specs(source, info.settings) != (info.observation, info.actions):
         raise QuantailError(f"{name_of(source)} is not the environment of {folder.path}, {info.env}.")
-    reporter = reporter or Reporter()
+    require_callbacks(callbacks)
+    require_memory(replay_bytes(info))
     with folder.held():
         found = _find_checkpoint(folder, checkpoint, info.settings)
-        _announce(folder, info, reporter)
+        if found is None:
+            folder.clear_tables()
+        trainer = _build(folder, info, source, risk_config, callbacks)
         if info.threads != earlier:
-            reporter.warned(
+            trainer.callbacks.warn(
                 f"{folder.path} was trained with {counted(earlier, 'thread')} and continues with "
                 f"{counted(info.threads, 'thread')}: its last bits may differ from those of a run that "
                 f"never stopped, which threads={earlier} avoids."
             )
         if found is None:
-            reporter.warned(
+            trainer.callbacks.warn(
                 f"{folder.path} was stopped before its first save: it begins again at step 0."
             )
-            folder.clear_tables()
-        device = pick_device(info.settings.device)
-        trainer = Trainer(folder, info, source, risk_config, device, reporter, callbacks)
-        if found is not None:
+        else:
             trainer.restore(found)
+        trainer.start()
         if steps is not None:
             folder.extend(steps)
         return trainer.run()
@@ -186,10 +195,10 @@ def _find_checkpoint(folder: RunFolder, which: str, settings: Settings) -> Check
         return None
     found = checkpoints.read(which, to_resume=True)
     with checkpoints.explain_damage(found.path):
-        done, evaluated = int(found.state["steps"]), int(found.state["done_at"]["evaluation"])
-    if done >= settings.steps and evaluated >= done:
+        complete = found.is_complete(settings.steps)
+    if complete:
         raise QuantailError(
-            f"{folder.path} has completed its {done:,} steps: give a larger total with --steps."
+            f"{folder.path} has completed its {found.steps:,} steps: give a larger total with --steps."
         )
     return found
 
@@ -220,7 +229,7 @@ def load(
     found = checkpoints.read(str(checkpoint))
     network = build_network(info.settings, info.observation, info.actions.count)
     with checkpoints.explain_damage(found.path, to_resume=False):
-        weights = {k: torch.from_numpy(v) for k, v in found.arrays("agent").items()}
+        weights = {k: torch.from_numpy(v) for k, v in found.state_of("agent").items()}
         try:
             network.load_state_dict(weights)
         except RuntimeError as error:
@@ -236,7 +245,7 @@ def load(
         info.actions,
         env_from_file(info.env, origin),
         measure,
-        found.state["steps"],
+        found.steps,
     )
 
 
@@ -258,74 +267,3 @@ def _specs(source: EnvSource, settings: Settings) -> tuple[ObservationSpec, Acti
     env = make(source, settings)
     env.close()
     return specs_of(env)
-
-
-def _announce(folder: RunFolder, info: RunInfo, reporter: Reporter) -> None:
-    """Report the settings of the run with warnings, and check that the replay buffer fits in memory."""
-    s = info.settings
-    needed = ReplayStore.bytes_needed(info.observation, s.buffer_size)
-    needed += sampler_class(s).bytes_needed(s.buffer_size)
-    reporter.opening(opening_lines(folder, info, pick_device(s.device), needed))
-    require_memory(needed)
-    busy = busy_cores()
-    if info.threads > 1 and busy >= 1:
-        reporter.warned(
-            f"about {busy:.0f} of the machine's {os.cpu_count()} cores were busy in the last minute: "
-            "several threads are slow on busy cores, and --threads 1 may be faster."
-        )
-    if not s.noisy and s.engine == "local" and s.epsilon_start == s.epsilon_end == 0:
-        reporter.warned("noisy is no and epsilon_start and epsilon_end are 0: the agent never explores.")
-    risk = describe_risk(s)
-    if risk == "neutral":
-        return
-    if head_class(s).mean_only:
-        reporter.warned(
-            f"{s.agent} learns only the mean return, so risk {risk} does not change its actions, only "
-            "which checkpoint is considered best. Use an agent such as iqn to learn the distribution."
-        )
-    elif s.n_step > 1:
-        reporter.warned(
-            f"with n_step {s.n_step} the first rewards of a target come from the exploring policy, so "
-            f"the learned distribution is not that of the policy under {risk}: set n_step 1 to avoid it."
-        )
-
-
-def busy_cores() -> float:
-    """Return the mean number of cores that were busy in the last minute, or 0 if unknown."""
-    return os.getloadavg()[0] if hasattr(os, "getloadavg") else 0.0
-
-
-def opening_lines(
-    folder: RunFolder, info: RunInfo, device: torch.device, replay_bytes: int
-) -> dict[str, str]:
-    """Return the lines that describe a run before it starts."""
-    s, shape = info.settings, "×".join(str(n) for n in info.observation.input_shape)
-    distribution = head_class(s).describe(head_config(s))
-    parts = [one for one in ("double", "dueling", "noisy") if getattr(s, one) and s.is_active(one)]
-    parts += [registry.label("target", s.target)] if s.target != Settings.target else []
-    steps = [f"{s.n_step}-step"] if s.n_step > 1 else []
-    learning = (
-        f"{', '.join([distribution, *parts, *steps])}, batch {s.batch_size}, "
-        f"learning rate {s.learning_rate:g}, "
-        f"an update every {s.train_frequency} steps from step {s.learning_starts:,}"
-    )
-    agent = " ".join([s.agent, *parts_of(s)])
-    memory = f"{human_bytes(replay_bytes)} of memory"
-    if is_compressed(info.observation):
-        memory = f"compressed, about {memory}"
-    return {
-        "environment": f"{info.env}, observation {shape}, {info.actions.count} "
-        f"{'action' if info.actions.count == 1 else 'actions'}",
-        "agent": f"{agent}, risk {describe_risk(s)}, preset {info.preset}",
-        "learning": learning,
-        "replay": f"{registry.label('sampler', s.sampler)}, {s.buffer_size:,} steps, {memory}",
-        "budget": f"{s.steps:,} steps ({s.steps * info.frames_per_step:,} frames), seed {s.seed}, "
-        f"{counted(s.total_envs, 'environment')}, "
-        f"{device.type} with {counted(info.threads, 'thread')}",
-        **(
-            {"engine": f"ray, {s.actors} actors; not reproducible bit for bit"}
-            if s.engine == "ray"
-            else {}
-        ),
-        "folder": str(folder.path),
-    }

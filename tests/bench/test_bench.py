@@ -71,7 +71,7 @@ def test_scenes_are_real_play_and_repeat_to_fill_a_replay():
     assert 1 < scenes.first.sum() < 100
     assert scenes.rewards.sum() > 0
     store = scenes.store(700)
-    store.check_valid()
+    store.check()
     assert len(store) == 700
 
 

@@ -142,12 +142,12 @@ def test_a_run_without_run_json_starts_only_if_nothing_can_be_lost(tiny, tmp_pat
 
 @pytest.mark.parametrize("by_ray", [False, True])
 def test_a_run_that_gets_a_stop_request_is_stopped_and_not_failed(tiny, tmp_path, monkeypatch, by_ray):
-    def fake_train(folder, name, reporter):
+    def fake_train(folder, name, log):
         end = SystemExit(143)
         if by_ray:
             end.ray_terminate_msg = "The process receives a SIGTERM."
         else:
-            reporter.stopped = True
+            log.stopped = True
         raise end
 
     monkeypatch.setattr("quantail.experiments.job._train", fake_train)

@@ -123,18 +123,17 @@ def main(folder):
         return quantail
 
     quantail = note("import", use)
-    from quantail.training.reporter import Reporter
 
-    class Noting(Reporter):
+    class Noting(quantail.Callback):
         def __init__(self, name):
             self.name = name
 
-        def advanced(self, status):
+        def on_step(self, progress):
             in_force[self.name] = [torch.get_num_threads(), torch.get_float32_matmul_precision()]
 
     def train(name, env="CartPole-v1", **settings):
         out = folder / name
-        return quantail.train(env, out=out, reporter=Noting(name), **TINY | settings)
+        return quantail.train(env, out=out, callbacks=[Noting(name)], **TINY | settings)
 
     def fail():
         with pytest.raises(quantail.QuantailError, match="out of order"):
@@ -149,7 +148,7 @@ def main(folder):
     note("act", lambda: agent.act(observation))
     note("predict", lambda: agent.predict(observation, deterministic=False))
     note("evaluate", lambda: quantail.evaluate(agent, episodes=2))
-    longer = {"steps": 120, "reporter": Noting("resumed")}
+    longer = {"steps": 120, "callbacks": [Noting("resumed")]}
     note("resume", lambda: quantail.resume(folder / "chosen", **longer))
     print(json.dumps({"changes": changes, "in_force": in_force}))
 

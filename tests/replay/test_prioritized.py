@@ -282,7 +282,7 @@ def test_a_restored_sampler_samples_and_updates_like_the_original():
     set_priorities(replay, {key: float(index % 5) for index, key in enumerate(complete(replay))})
     recorder.step(0, "")  # in the store, but not yet in the tree
     again, other = prioritized(recorder.store)
-    other.restore(sampler.arrays())
+    other.load_state_dict(sampler.state_dict())
     other.generator.bit_generator.state = sampler.generator.bit_generator.state
     assert other.max_priority == sampler.max_priority
     for _ in range(3):
@@ -312,11 +312,11 @@ WRONG_ARRAYS = {
 def test_arrays_of_another_sampler_are_refused_and_change_nothing(name, wrong, says):
     replay, sampler = prioritized(filled().store)
     replay.sample_indices(1)
-    before = sampler.arrays()
+    before = sampler.state_dict()
     changed = {key: array for key, array in before.items() if key != name}
-    with pytest.raises(QuantailError, match=says):
-        sampler.restore(changed if wrong is None else changed | {name: wrong})
-    assert all((sampler.arrays()[key] == array).all() for key, array in before.items())
+    with pytest.raises(ValueError, match=says):
+        sampler.load_state_dict(changed if wrong is None else changed | {name: wrong})
+    assert all((sampler.state_dict()[key] == array).all() for key, array in before.items())
 
 
 def test_bytes_needed_is_the_memory_of_the_tree():

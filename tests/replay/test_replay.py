@@ -29,7 +29,7 @@ def test_every_transition_equals_the_oracles_across_episode_ends_environments_an
     replay = uniform(store, 4, n, 0.9)
     for env, ending in steps:
         recorder.step(env % envs, ending)
-    store.check_valid()
+    store.check()
     for env in range(envs):
         oldest, total = int(store.oldest[env]), int(store.written[env])
         for step in range(oldest, total):
@@ -137,14 +137,14 @@ def test_a_store_restored_from_its_journal_equals_the_original(tmp_path_factory,
     folder = tmp_path_factory.mktemp("journal")
     recorder = EpisodeRecorder(2, 2 * length, 2, kind)
     journal = ReplayJournal(folder / "replay", recorder.store)
-    segments = []
+    state = journal.state_dict()
     for steps in rounds:
         for env, ending in steps:
             recorder.step(env, ending)
-        segments = journal.append()
-        journal.prune({segment["file"] for segment in segments})
+        state = journal.state_dict()
+        journal.prune(journal.files())
     again = ReplayStore(recorder.store.spec, 2, 2 * length)
-    ReplayJournal(folder / "replay", again).restore(segments)
+    ReplayJournal(folder / "replay", again).load_state_dict(state)
     np.testing.assert_array_equal(again.written, recorder.store.written)
     for env in range(2):
         stored = np.arange(again.oldest[env], again.written[env])
@@ -167,8 +167,8 @@ def test_a_checkpoint_writes_only_new_steps_and_drops_overwritten_ones(tmp_path)
     for _ in range(20):
         for _ in range(100):
             recorder.step(0, "")
-        segments = journal.append()
-        journal.prune({segment["file"] for segment in segments})
+        segments = journal.state_dict()["segments"]
+        journal.prune(journal.files())
         sizes.append((tmp_path / "replay" / segments[-1]["file"]).stat().st_size)
     assert max(sizes) < 1.2 * min(sizes)
     assert len(list((tmp_path / "replay").iterdir())) == len(segments) <= 11
@@ -179,12 +179,13 @@ def test_many_new_steps_are_written_to_several_files(tmp_path, monkeypatch):
     recorder = EpisodeRecorder(2, 400, 1)
     for step in range(500):
         recorder.step(step % 2, "truncated" if step % 50 == 49 else "")
-    segments = ReplayJournal(tmp_path / "replay", recorder.store).append()
+    state = ReplayJournal(tmp_path / "replay", recorder.store).state_dict()
+    segments = state["segments"]
     assert len(segments) > 5
     assert all(sum(s["end"]) - sum(s["begin"]) <= 64 for s in segments)
     again = ReplayStore(recorder.store.spec, 2, 400)
-    ReplayJournal(tmp_path / "replay", again).restore(segments)
-    again.check_valid()
+    ReplayJournal(tmp_path / "replay", again).load_state_dict(state)
+    again.check()
     np.testing.assert_array_equal(again.frames.frames, recorder.store.frames.frames)
     np.testing.assert_array_equal(again.written, recorder.store.written)
 
@@ -193,13 +194,13 @@ def test_an_episode_truncated_after_a_checkpoint_is_truncated_in_the_journal_too
     recorder = EpisodeRecorder(1, 100, 1)
     journal = ReplayJournal(tmp_path / "replay", recorder.store)
     recorder.step(0, "")
-    journal.append()
+    journal.state_dict()
     recorder.store.truncate(0, recorder.frame())
-    segments = journal.append()
+    state = journal.state_dict()
     again = ReplayStore(recorder.store.spec, 1, 100)
-    ReplayJournal(tmp_path / "replay", again).restore(segments)
+    ReplayJournal(tmp_path / "replay", again).load_state_dict(state)
     assert again.flags[0, 0] & TRUNCATED
-    again.check_valid()
+    again.check()
 
 
 def test_bytes_needed_is_the_memory_of_the_store():
@@ -240,5 +241,5 @@ def test_an_episode_truncated_where_a_life_was_lost_stores_no_final_frame():
     store.truncate(0, np.ones(2))
     store.add(0, np.zeros(2), 0, 1.0, first=True, terminal=False)
     store.truncate(0, np.ones(2))
-    store.check_valid()
+    store.check()
     assert store.written.tolist() == [3]

@@ -19,7 +19,6 @@ from quantail.replay import (
     sampler_class,
 )
 from quantail.settings import Settings
-from quantail.training.train import prepare
 from tests.helpers.replay import filled
 from tests.helpers.runs import Listening, quick, same_learning
 
@@ -59,11 +58,11 @@ class EveryThird(Sampler):
         self.sampled += count
         return np.zeros(count, np.int64), step
 
-    def arrays(self):
+    def state_dict(self):
         return {"sampled": np.array([self.sampled])}
 
-    def restore(self, arrays):
-        self.sampled = int(arrays["sampled"][0])
+    def load_state_dict(self, state):
+        self.sampled = int(state["sampled"][0])
 
 
 def test_a_sampler_that_only_samples_gets_equal_weights_and_may_ignore_priorities():
@@ -78,8 +77,8 @@ def test_a_sampler_that_only_samples_gets_equal_weights_and_may_ignore_prioritie
     assert batch.weights.tolist() == [1.0] * 4
     assert batch.weights.dtype == torch.float32
     replay.update_priorities(batch.indices, torch.rand(4))
-    assert replay.sampler.arrays() == {}
-    replay.sampler.restore({})
+    assert replay.sampler.state_dict() == {}
+    replay.sampler.load_state_dict({})
     assert Newest.bytes_needed(1000) == 0
 
 
@@ -91,7 +90,7 @@ def test_training_saves_and_restores_a_sampler_whatever_its_name_is(tmp_path, mo
     assert (tmp_path / "half/checkpoints/000000200/sampler.safetensors").exists()
     q.resume(tmp_path / "half", steps=300)
     assert same_learning(tmp_path / "whole", tmp_path / "half")
-    monkeypatch.setattr(EveryThird, "restore", Sampler.restore)  # forgets its state
+    monkeypatch.setattr(EveryThird, "load_state_dict", Sampler.load_state_dict)  # forgets its state
     q.train("CartPole-v1", out=tmp_path / "forgetful", steps=200, **settings)
     q.resume(tmp_path / "forgetful", steps=300)
     with pytest.raises(AssertionError, match="metrics"):
@@ -99,15 +98,10 @@ def test_training_saves_and_restores_a_sampler_whatever_its_name_is(tmp_path, mo
 
 
 def test_the_memory_of_a_run_counts_what_its_sampler_needs(tmp_path, monkeypatch):
-    shown = {}
-
-    class Opening(Listening):
-        def opening(self, lines):
-            shown.update(lines)
-
     # 150 steps of an observation of four float32, an action, a reward and flags
     for kind, memory in ((UniformSampler, "3.8 kB"), (EveryThird, "150.0 MB")):
         monkeypatch.setitem(SAMPLERS, "uniform", kind)
         out = tmp_path / kind.__name__
-        prepare("CartPole-v1", out=out, steps=60, reporter=Opening(), **quick("dqn")).close()
-        assert memory in shown["replay"]
+        heard = Listening()
+        q.train("CartPole-v1", out=out, steps=60, callbacks=[heard], **quick("dqn"))
+        assert memory in heard.lines["replay"]

@@ -11,20 +11,8 @@ import quantail as q
 from quantail.networks.heads import HEADS
 from quantail.recipes import AGENTS
 from quantail.replay import Replay
-from quantail.training.reporter import Reporter
 from quantail.training.support import SupportWatch
-from tests.helpers.runs import command, flags, kill_when, quick, rows, same_learning
-
-
-class Listening(Reporter):
-    def __init__(self):
-        self.warnings, self.lines = [], {}
-
-    def warned(self, sentence):
-        self.warnings.append(sentence)
-
-    def opening(self, lines):
-        self.lines = lines
+from tests.helpers.runs import Listening, command, flags, kill_when, quick, rows, same_learning
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -70,7 +58,7 @@ def test_evaluation_does_not_change_what_a_noisy_agent_learns(tmp_path):
     for name, every in (("often", 10), ("never", 200)):
         settings = quick("rainbow-iqn") | {"evaluation_every": every}
         q.train("CartPole-v1", out=tmp_path / name, steps=200, **settings)
-    for file in ("agent", "learner", "actor", "sampler"):
+    for file in ("agent", "learner", "collector", "sampler"):
         path = f"checkpoints/000000200/{file}.safetensors"
         assert (tmp_path / "often" / path).read_bytes() == (tmp_path / "never" / path).read_bytes()
 
@@ -125,7 +113,7 @@ def test_contradictory_settings_are_refused_before_the_run_starts(tmp_path, caps
 def test_a_risk_measure_for_an_agent_that_learns_only_the_mean_causes_a_warning(agent, tmp_path):
     heard = Listening()
     settings = quick(agent) | {"risk": "cvar:0.1", "n_step": 1}
-    q.train("CartPole-v1", out=tmp_path / "run", steps=60, reporter=heard, **settings)
+    q.train("CartPole-v1", out=tmp_path / "run", steps=60, callbacks=[heard], **settings)
     assert len(heard.warnings) == 1
     assert f"{agent} learns only the mean return, so risk cvar:0.1 does not change" in heard.warnings[0]
 
@@ -133,7 +121,7 @@ def test_a_risk_measure_for_an_agent_that_learns_only_the_mean_causes_a_warning(
 def test_an_agent_that_never_explores_causes_a_warning(tmp_path):
     heard = Listening()
     settings = quick("rainbow") | {"noisy": False, "epsilon_start": 0.0, "epsilon_end": 0.0}
-    q.train("CartPole-v1", out=tmp_path / "run", steps=60, reporter=heard, **settings)
+    q.train("CartPole-v1", out=tmp_path / "run", steps=60, callbacks=[heard], **settings)
     assert "the agent never explores" in heard.warnings[0]
 
 
@@ -158,7 +146,7 @@ class Paying(gym.Env):
 def test_returns_outside_the_support_cause_a_warning_with_their_range(agent, support, warned, tmp_path):
     heard = Listening()
     settings = quick(agent) | {"stack": 1, "value_min": support[0], "value_max": support[1]}
-    q.train(Paying, out=tmp_path / "run", steps=200, discount=1.0, reporter=heard, **settings)
+    q.train(Paying, out=tmp_path / "run", steps=200, discount=1.0, callbacks=[heard], **settings)
     if not warned:
         assert heard.warnings == []
         return
@@ -170,7 +158,7 @@ def test_returns_outside_the_support_cause_a_warning_with_their_range(agent, sup
 def test_the_support_warning_is_repeated_only_when_returns_are_twice_as_far_outside():
     watch = SupportWatch(-1.0, 1.0)
     highs = (0.5, 1.5, 1.8, 2.0, 2.1, 3.0, 9.0, 2.0)
-    warned = [bool(watch.check(np.array([0.0, high]))) for high in highs]
+    warned = [bool(watch.warning(np.array([0.0, high]))) for high in highs]
     assert warned == [False, True, False, False, True, False, True, False]
 
 
@@ -185,7 +173,7 @@ def test_importance_increases_linearly_to_one(tmp_path):
             return super().sample(importance)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("quantail.training.trainer.Replay", Watching)
+        patch.setattr("quantail.training.build.Replay", Watching)
         q.train("CartPole-v1", out=tmp_path / "run", steps=140, **settings)
     steps = [step for step in range(60, 141) if step % 4 == 0]
     assert seen == pytest.approx([min(1.0, 0.2 + 0.8 * step / 100) for step in steps])
@@ -201,7 +189,7 @@ def test_importance_stays_at_one_when_a_run_is_extended(tmp_path):
             return super().sample(importance)
 
     with pytest.MonkeyPatch.context() as patch:
-        patch.setattr("quantail.training.trainer.Replay", Watching)
+        patch.setattr("quantail.training.build.Replay", Watching)
         q.resume(tmp_path / "run", steps=200)
     assert seen
     assert set(seen) == {1.0}

@@ -41,7 +41,7 @@ def replace(path, old, new):
 
 @pytest.mark.parametrize(
     ("old", "new"),
-    [('"state": 1', '"state": 2'), ('"metrics": ', '"metrics": 1'), ('"log": 200', '"log": 201')],
+    [('"state": 1', '"state": 2'), ('"timing": ', '"timing": 1'), ('"log": 200', '"log": 201')],
 )
 def test_a_checkpoint_with_one_changed_digit_in_its_state_is_refused(run, old, new, capsys):
     replace(state_of(run), old, new)
@@ -119,25 +119,32 @@ def put(*keys, value):
 
 
 WRONG_VALUES = {
-    "steps": put("steps", value="many"),
+    "steps": put("counters", "steps", value="many"),
     "generators": put("generators", "replay", value="x"),
     "a missing generator": lambda state: state["generators"].pop("replay"),
     "an unknown generator": put("generators", "other", value={}),
-    "recent": put("recent", value=[["a", 1]]),
-    "recent as a number": put("recent", value=3),
-    "done_at": put("done_at", value={"log": 1}),
-    "done_at evaluation": put("done_at", "evaluation", value="x"),
+    "recent": put("counters", "recent", value=[["a", 1]]),
+    "recent as a number": put("counters", "recent", value=3),
+    "done_at": put("due", value={"log": 1}),
+    "done_at evaluation": put("due", "evaluation", value="x"),
     "scores": put("scores", value={"best": 1}),
     "score": put("scores", "means", value={"random": "x"}),
-    "seconds": put("seconds", value={}),
+    "seconds": put("clock", value={}),
     "tables": put("tables", "metrics", value=None),
-    "playing": put("playing", value=[]),
-    "action": put("playing", 0, "actions", value=["x"]),
-    "unknown action": put("playing", 0, "actions", value=[7]),
-    "replay": put("replay", value=[{}]),
-    "end": put("replay", -1, "end", value=["x"]),
-    "an end that does not match": put("replay", -1, "end", value=[10**6]),
-    "num_envs": put("replay", -1, "begin", value=[0, 0]),
+    "playing": put("collector", "episodes", value=[]),
+    "action": put("collector", "episodes", 0, "actions", value=["x"]),
+    "unknown action": put("collector", "episodes", 0, "actions", value=[7]),
+    "replay": put("replay", "segments", value=[{}]),
+    "end": put("replay", "segments", -1, "end", value=["x"]),
+    "an end that does not match": put("replay", "segments", -1, "end", value=[10**6]),
+    "num_envs": put("replay", "segments", -1, "begin", value=[0, 0]),
+    "a component that is not an object": put("counters", value=3),
+    "a missing component": lambda state: state.pop("due"),
+    "an unknown component": put("other", value={}),
+    "an unknown entry": put("counters", "more", value=1),
+    "a missing entry": lambda state: state["counters"].pop("episodes"),
+    "a count below zero": put("counters", "episodes", value=-1),
+    "a truth value as a count": put("counters", "episodes", value=True),
     "checksums": put("checksums", value=[1]),
 }
 
@@ -158,7 +165,7 @@ def test_the_error_for_a_wrong_value_names_the_checkpoint_and_an_older_one(run, 
     assert (run / "checkpoints/last").read_text() == "000000240\n"
 
 
-@pytest.mark.parametrize("file", ["agent", "learner", "actor"])
+@pytest.mark.parametrize("file", ["agent", "learner", "collector"])
 @pytest.mark.parametrize("how", ["gone", "shape"])
 def test_the_error_for_wrong_tensors_names_an_older_checkpoint(run, file, how):
     path = run / f"checkpoints/000000200/{file}.safetensors"
@@ -166,7 +173,7 @@ def test_the_error_for_wrong_tensors_names_an_older_checkpoint(run, file, how):
     name = {
         "agent": "torso.layers.1.weight",
         "learner": "target.torso.layers.1.weight",
-        "actor": "observations",
+        "collector": "observations",
     }[file]
     kept = arrays.pop(name)
     save_file(arrays if how == "gone" else arrays | {name: np.zeros((3, 1), kept.dtype)}, path)
@@ -185,7 +192,10 @@ def prioritized(tmp_path_factory):
 
 SAMPLER_DAMAGE = {
     "the file is gone": (None, r"sampler\.safetensors is missing, damaged or truncated"),
-    "the checkpoint was saved without it": (None, "cannot be restored: .*sampler lacks leaves"),
+    "the checkpoint was saved without it": (
+        None,
+        "cannot be restored: its sampler is damaged: it lacks known",
+    ),
     "an array is gone": (lambda arrays: arrays.pop("known"), "cannot be restored: .* lacks known"),
     "a shape": (
         lambda arrays: arrays.update(leaves=np.ones(1)),
@@ -235,14 +245,14 @@ def test_any_error_while_restoring_becomes_an_error_message(run, error, monkeypa
     def fail(*_):
         raise error
 
-    monkeypatch.setattr("quantail.training.trainer.seeds.restore", fail)
+    monkeypatch.setattr("quantail.seeds.Generators.load_state_dict", fail)
     with pytest.raises(QuantailError, match=r"000000200 cannot be restored: .+ use --checkpoint 150"):
         q.resume(run, steps=240)
 
 
 def test_the_error_for_a_missing_segment_names_an_older_checkpoint(run):
     old, new = (
-        {part["file"] for part in json.loads(state_of(run, name).read_text())["replay"]}
+        {part["file"] for part in json.loads(state_of(run, name).read_text())["replay"]["segments"]}
         for name in ("000000150", "000000200")
     )
     (run / "replay" / (new - old).pop()).unlink()
@@ -273,7 +283,7 @@ def test_a_table_that_is_too_short_continues_after_its_last_complete_row(run, na
     content = table.read_bytes()
     table.write_bytes(content[:left])
     heard = Listening()
-    q.resume(run, steps=300, reporter=heard)
+    q.resume(run, steps=300, callbacks=[heard])
     assert [one for one in heard.warnings if f"{name}.csv has lost rows" in one]
     header, *lines = table.read_text().splitlines()
     assert header == content.decode().split("\n")[0]
@@ -289,7 +299,7 @@ def test_a_table_that_was_edited_is_cut_between_rows_and_not_within_one(run):
     header, first, rest = table.read_text().split("\n", 2)
     table.write_text(f"{header}\n{first}00\n{rest}")  # an edit that adds two bytes
     heard = Listening()
-    q.resume(run, steps=240, reporter=heard)
+    q.resume(run, steps=240, callbacks=[heard])
     assert not any("lost rows" in one for one in heard.warnings)
     assert table.read_text().endswith("\n")
     assert [line.split(",")[0] for line in rows(run, "metrics")][-2:] == ["220", "240"]
@@ -329,7 +339,7 @@ def test_weights_that_are_not_finite_are_never_saved(tmp_path):
 @pytest.mark.parametrize("value", [torch.nan, torch.inf])
 def test_every_network_is_checked_before_a_save(tmp_path, network, value):
     trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=100, **QUICK["CartPole-v1"])
-    trainer.collector.start()
+    trainer.start()
     trainer.save()
     parameters = list(getattr(trainer.learner, network).parameters())
     with torch.no_grad():
@@ -362,15 +372,17 @@ def normalized():
 def test_rewards_that_cannot_be_replayed_cause_a_warning(tmp_path):
     settings = QUICK["CartPole-v1"] | {"checkpoint_every": 100}
     q.train(normalized, out=tmp_path / "run", steps=100, **settings)
-    assert json.loads(state_of(tmp_path / "run", "000000100").read_text())["playing"][0]["actions"]
+    assert json.loads(state_of(tmp_path / "run", "000000100").read_text())["collector"]["episodes"][0][
+        "actions"
+    ]
     heard = Listening()
-    q.resume(tmp_path / "run", steps=150, env=normalized, reporter=heard)
+    q.resume(tmp_path / "run", steps=150, env=normalized, callbacks=[heard])
     assert [one for one in heard.warnings if "rewards" in one and "not an exact" in one]
 
 
 def test_rewards_that_can_be_replayed_cause_no_warning(run, cartpoles):
     heard = Listening()
-    q.resume(run, steps=240, reporter=heard)
+    q.resume(run, steps=240, callbacks=[heard])
     assert not [one for one in heard.warnings if "not an exact" in one]
     whole = shutil.copytree(cartpoles / "iqn-0", run.with_name("whole"))
     q.resume(whole, steps=240)

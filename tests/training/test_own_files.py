@@ -67,7 +67,7 @@ def test_a_run_whose_checkpoints_are_missing_is_refused_and_nothing_is_removed(r
     before = contents(run)
     heard = Listening()
     with pytest.raises(QuantailError, match="no checkpoint to resume from, although its"):
-        q.resume(run, reporter=heard)
+        q.resume(run, callbacks=[heard])
     assert contents(run) == before
     assert not heard.warnings
 
@@ -112,7 +112,7 @@ def test_a_run_killed_in_its_first_save_restarts_exactly(event, name, cartpoles,
     assert list((run / "replay").glob("*.safetensors"))
     assert not Checkpoints(run / "checkpoints").names()
     heard = Listening()
-    q.resume(run, reporter=heard)
+    q.resume(run, callbacks=[heard])
     assert [one for one in heard.warnings if "begins again at step 0" in one]
     assert same_learning(run, cartpoles / "iqn-0")
 
@@ -208,7 +208,7 @@ def test_a_run_that_fails_to_start_cleans_its_folder(error, is_new, tmp_path, mo
             assert (run / "metrics.csv").exists()
             raise error("no room")
 
-        patch.setattr("quantail.training.trainer.open_sinks", fail)
+        patch.setattr("quantail.training.build.Evaluator", fail)
         with pytest.raises(error):
             q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
     assert run.exists() is not is_new
@@ -224,7 +224,7 @@ def test_a_run_that_fails_to_start_does_not_remove_other_files(tmp_path, monkeyp
         (run / "checkpoints/notes.txt").write_text("mine")
         raise RuntimeError
 
-    monkeypatch.setattr("quantail.training.trainer.open_sinks", fail)
+    monkeypatch.setattr("quantail.training.build.Evaluator", fail)
     with pytest.raises(RuntimeError):
         q.train("CartPole-v1", out=run, steps=60, **CARTPOLE)
     assert sorted(path.name for path in run.rglob("*")) == ["checkpoints", "notes.txt", "notes.txt"]

@@ -47,7 +47,7 @@ def test_a_link_in_place_of_an_old_checkpoint_or_segment_is_not_removed(run, tmp
     segment = run / "replay/000000000000-000000000001.safetensors"
     segment.symlink_to(tmp_path / "else/file")
     heard = Listening()
-    q.resume(run, steps=260, reporter=heard)
+    q.resume(run, steps=260, callbacks=[heard])
     assert link.is_symlink()
     assert segment.is_symlink()
     assert (tmp_path / "else/file").read_text() == "mine"
@@ -117,7 +117,7 @@ def test_an_old_file_that_cannot_be_removed_causes_one_warning_and_is_tried_agai
     for name in stuck:
         monkeypatch.setattr(os, name, busy(name, getattr(os, name)))
     heard = Listening()
-    q.resume(run, steps=450, reporter=heard)
+    q.resume(run, steps=450, callbacks=[heard])
     assert stuck == {"rmdir": 2, "unlink": 2}
     warned = [one for one in heard.warnings if "could not be removed (device or resource busy)" in one]
     assert len(warned) == 2

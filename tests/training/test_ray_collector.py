@@ -25,10 +25,9 @@ from quantail.recipes import compose
 from quantail.replay.store import FINAL, TERMINAL
 from quantail.risk import CVaR, Neutral
 from quantail.spaces import ObservationSpec
-from quantail.training.reporter import Reporter
 from quantail.training.train import prepare
 from tests.helpers.crowded import crowded, unmarked
-from tests.helpers.runs import TINY, flags
+from tests.helpers.runs import TINY, Listening, flags
 from tests.helpers.runs import quantail as command
 
 pytest.importorskip("ray")
@@ -58,14 +57,6 @@ def address():
 def cluster(address, monkeypatch):
     """Let runs use the cluster; without it, each starts one of its own."""
     monkeypatch.setenv("RAY_ADDRESS", address)
-
-
-class Listening(Reporter):
-    def __init__(self):
-        self.warnings = []
-
-    def warned(self, sentence):
-        self.warnings.append(sentence)
 
 
 def follows(state, action, seen):
@@ -184,10 +175,11 @@ def test_a_chunk_has_the_transitions_of_each_environment_in_the_order_of_time(tm
 
 def test_a_killed_actor_is_replaced_and_no_transition_spans_its_restart(tmp_path, cluster):
     heard = Listening()
-    trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=10**6, reporter=heard, **CARTPOLE)
-    written, collector = trainer.store.written, trainer.collector
-    collector.start()
-    assert trainer.epsilon == 1.0
+    trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=10**6, callbacks=[heard], **CARTPOLE)
+    store, collector = trainer.replay.store, trainer.collector
+    written, epsilon = store.written, trainer.parts.monitor.epsilon
+    trainer.start()
+    assert epsilon() == 1.0
     trainer.step()
     assert {
         collector.ray.get(actor.status.remote())[1].epsilon for actor in collector.actors.values()
@@ -200,7 +192,7 @@ def test_a_killed_actor_is_replaced_and_no_transition_spans_its_restart(tmp_path
         assert request.epsilon == collector.epsilons[index]
         assert request.version >= SYNC_INTERVAL
         assert request.risk == CVaR(0.3)
-    assert trainer.epsilon == pytest.approx(collector.epsilons.mean())
+    assert epsilon() == pytest.approx(collector.epsilons.mean())
     os.kill(collector.ray.get(collector.actors[1].status.remote())[0], signal.SIGKILL)
     while not heard.warnings:
         trainer.step()
@@ -212,8 +204,8 @@ def test_a_killed_actor_is_replaced_and_no_transition_spans_its_restart(tmp_path
     while written[1] < before + 2 * CHUNK:  # until the new actor has sent two chunks
         trainer.step()
     assert trainer.learner.updates > 50
-    trainer.store.check_valid()
-    assert every_transition_follows(trainer.store) > 500
+    store.check()
+    assert every_transition_follows(store) > 500
 
     # The run can be resumed from its checkpoint, with new actors.
     trainer.save()

@@ -107,7 +107,7 @@ def test_evaluation_does_not_change_what_is_learned(tmp_path):
     settings = QUICK["CartPole-v1"]
     q.train("CartPole-v1", out=tmp_path / "often", steps=200, **settings | {"evaluation_every": 10})
     q.train("CartPole-v1", out=tmp_path / "never", steps=200, **settings | {"evaluation_every": 200})
-    for file in ("agent", "learner", "actor"):
+    for file in ("agent", "learner", "collector"):
         path = f"checkpoints/000000200/{file}.safetensors"
         assert (tmp_path / "often" / path).read_bytes() == (tmp_path / "never" / path).read_bytes()
 
@@ -139,7 +139,9 @@ def test_a_damaged_checkpoint_is_refused_and_the_previous_one_can_be_resumed(run
     if file == "replay":
         kept = {
             s["file"]
-            for s in json.loads((run / "checkpoints/000000150/state.json").read_text())["replay"]
+            for s in json.loads((run / "checkpoints/000000150/state.json").read_text())["replay"][
+                "segments"
+            ]
         }
         path = next(p for p in (run / "replay").iterdir() if p.name not in kept)
     else:
@@ -150,7 +152,7 @@ def test_a_damaged_checkpoint_is_refused_and_the_previous_one_can_be_resumed(run
     elif damage == "cut":
         path.write_bytes(content[: len(content) // 2])
     elif file == "state.json":
-        path.write_bytes(content.replace(b'"schema": 2', b'"schema": "x"'))
+        path.write_bytes(content.replace(b'"schema": 1', b'"schema": "x"'))
     else:
         path.write_bytes(content[:-1] + bytes([content[-1] ^ 1]))
     assert command("resume", run, "--steps", 250) == 2
@@ -177,7 +179,7 @@ def test_a_failed_resume_changes_nothing(run):
 def test_a_table_that_lost_rows_causes_a_warning_and_is_not_padded(run):
     (run / "metrics.csv").unlink()
     heard = Listening()
-    q.resume(run, steps=250, reporter=heard)
+    q.resume(run, steps=250, callbacks=[heard])
     assert "lost rows" in heard.warnings[0]
     assert b"\0" not in (run / "metrics.csv").read_bytes()
 
@@ -203,7 +205,7 @@ def test_resuming_from_the_previous_checkpoint_replaces_the_damaged_one(run):
 
 def test_a_run_stopped_during_its_last_evaluation_can_be_finished(run):
     with editing(run / "checkpoints/000000200/state.json") as state:
-        state["done_at"]["evaluation"] = 100
+        state["due"]["evaluation"] = 100
         state["tables"]["evaluations"] -= 1
     before = rows(run, "evaluations")
     q.resume(run)
@@ -289,7 +291,7 @@ def test_an_environment_that_cannot_be_replayed_causes_a_warning_and_a_truncated
     with pytest.raises(q.QuantailError, match="pass it again as env="):
         q.resume(tmp_path / "run", steps=150)
     heard = Listening()
-    q.resume(tmp_path / "run", steps=150, env=Unseeded, reporter=heard)
+    q.resume(tmp_path / "run", steps=150, env=Unseeded, callbacks=[heard])
     assert len(heard.warnings) == 1
     assert "not an exact" in heard.warnings[0]
     stored = np.concatenate(

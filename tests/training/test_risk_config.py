@@ -59,7 +59,7 @@ def test_a_measure_is_annealed_after_learning_starts_and_evaluation_uses_it_in_f
         risk_anneal_steps=100,
         **CARTPOLE,
     )
-    trainer.collector.start()
+    trainer.start()
     seen = {}
     while trainer.steps < 200:
         trainer.step()

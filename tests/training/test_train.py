@@ -11,29 +11,22 @@ import quantail as q
 from quantail.errors import QuantailError
 from quantail.replay.store import FIRST, TERMINAL, TRUNCATED
 from quantail.seeds import GENERATORS, derived_seed, generator
-from quantail.training.reporter import Reporter
-from tests.helpers.runs import QUICK, TINY, ShiftedCartPole, rows
+from tests.helpers.runs import QUICK, TINY, Listening, ShiftedCartPole, rows
 
 
-class Recorder(Reporter):
-    def __init__(self):
-        self.said, self.evaluations, self.summary = [], [], None
+class Recorder(q.Callback):
+    def on_start(self, progress):
+        self.lines = progress.description
 
-    def opening(self, lines):
-        self.said.append(lines)
-
-    def evaluated(self, steps, policy, evaluation, best):
-        self.evaluations.append((steps, policy, best))
-
-    def finished(self, summary):
-        self.summary = summary
+    def on_end(self, progress):
+        self.summary = progress.summary
 
 
 @pytest.fixture(scope="module")
 def run(tmp_path_factory):
     out = tmp_path_factory.mktemp("runs") / "one"
     recorder = Recorder()
-    agent = q.train("CartPole-v1", out=out, steps=250, reporter=recorder, **QUICK["CartPole-v1"])
+    agent = q.train("CartPole-v1", out=out, steps=250, callbacks=[recorder], **QUICK["CartPole-v1"])
     return out, agent, recorder
 
 
@@ -71,8 +64,8 @@ def test_run_json_describes_the_run(run):
     assert (info["env"], info["preset"], info["schema"]) == ("CartPole-v1", "small", 1)
     assert info["settings"]["head_size"] == 16
     assert info["versions"]["torch"] == torch.__version__
-    assert "bytes" in recorder.said[0]["replay"] or "kB" in recorder.said[0]["replay"]
-    assert "preset small" in recorder.said[0]["agent"]
+    assert "bytes" in recorder.lines["replay"] or "kB" in recorder.lines["replay"]
+    assert "preset small" in recorder.lines["agent"]
 
 
 def test_the_summary_has_the_scores_before_and_after_training_and_the_time_of_each_phase(run):
@@ -247,16 +240,12 @@ def test_the_learned_choice_and_the_best_checkpoint_depend_on_the_risk_measure(t
 
 
 def test_a_risk_measure_with_n_step_returns_causes_a_warning(tmp_path):
-    class Listening(Reporter):
-        warnings = ()
-
-        def warned(self, sentence):
-            self.warnings += (sentence,)
-
     for risk, n_step, count in (("cvar:0.5", 2, 1), ("cvar:0.5", 1, 0), ("neutral", 2, 0)):
         heard = Listening()
         settings = TINY | {"n_step": n_step, "steps": 60}
-        q.train("CartPole-v1", risk=risk, out=tmp_path / f"{risk}{n_step}", reporter=heard, **settings)
+        q.train(
+            "CartPole-v1", risk=risk, out=tmp_path / f"{risk}{n_step}", callbacks=[heard], **settings
+        )
         assert len(heard.warnings) == count
 
 
@@ -339,17 +328,10 @@ def test_generators_of_one_seed_are_independent_and_reproducible():
 def test_a_replay_buffer_that_will_not_fit_in_memory_causes_one_warning_and_the_run_continues(
     tmp_path, monkeypatch
 ):
-    class Listening(Reporter):
-        def __init__(self):
-            self.warnings = []
-
-        def warned(self, sentence):
-            self.warnings.append(sentence)
-
-    monkeypatch.setattr("quantail.training.trainer.available_memory", lambda: 100)
+    monkeypatch.setattr("quantail.training.memory_watch.available_memory", lambda: 100)
     listening = Listening()
     few = QUICK["ALE/Breakout-v5"] | {"steps": 120, "out": tmp_path / "run"}
-    q.train("ALE/Breakout-v5", reporter=listening, **few)
+    q.train("ALE/Breakout-v5", callbacks=[listening], **few)
     assert len(listening.warnings) == 1
     assert "start a new run with a smaller buffer_size" in listening.warnings[0]
 
@@ -359,9 +341,7 @@ def test_a_replay_buffer_that_will_not_fit_in_memory_causes_one_warning_and_the_
 )
 def test_several_threads_on_a_busy_machine_cause_a_warning(load, threads, warned, tmp_path, monkeypatch):
     monkeypatch.setattr("os.getloadavg", lambda: (load, 0.0, 0.0))
-    said = []
-    reporter = Reporter()
-    reporter.warned = said.append
+    heard = Listening()
     few = QUICK["CartPole-v1"] | {"steps": 61, "threads": threads, "evaluation_every": 1000}
-    q.train("CartPole-v1", out=tmp_path / "run", reporter=reporter, **few)
-    assert any("--threads 1 may be faster" in sentence for sentence in said) == warned
+    q.train("CartPole-v1", out=tmp_path / "run", callbacks=[heard], **few)
+    assert any("--threads 1 may be faster" in sentence for sentence in heard.warnings) == warned

@@ -1,12 +1,14 @@
 import json
 import struct
+from types import SimpleNamespace
 from unittest.mock import MagicMock
 
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
 from quantail.settings import Settings
-from quantail.training.sinks import TensorBoard, WeightsAndBiases
+from quantail.training.loggers.tensorboard import TensorBoard
+from quantail.training.loggers.wandb import WeightsAndBiases
 from tests.helpers.runs import QUICK, command, flags, quantail
 
 wandb = pytest.importorskip("wandb")
@@ -76,16 +78,21 @@ def test_weights_and_biases_continues_a_run_that_it_knows(tmp_path, monkeypatch)
 
 
 def test_tensorboard_hides_what_a_killed_session_wrote_after_the_checkpoint(tmp_path):
-    first = TensorBoard(tmp_path)
-    for steps in (10, 20, 30):
-        first.add(steps, "training", {"loss": float(steps)})
-    first.close()
-    second = TensorBoard(tmp_path)
-    second.purge(20)
+    def log(board, steps, loss):
+        board.on_log(SimpleNamespace(run=tmp_path, steps=steps, metrics={"steps": steps, "loss": loss}))
+
+    first = TensorBoard()
+    for steps in (10, 20):
+        log(first, steps, float(steps))
+    saved = first.state_dict()
+    log(first, 30, 30.0)
+    first.on_close(None)
+    second = TensorBoard()
+    second.load_state_dict(saved)
     for steps in (30, 40):
-        second.add(steps, "training", {"loss": 0.5})
-    second.close()
-    events = EventAccumulator(str(tmp_path))
+        log(second, steps, 0.5)
+    second.on_close(None)
+    events = EventAccumulator(str(tmp_path / "tensorboard"))
     events.Reload()
     seen = [(event.step, event.value) for event in events.Scalars("training/loss")]
     assert seen == [(10, 10.0), (20, 20.0), (30, 0.5), (40, 0.5)]
