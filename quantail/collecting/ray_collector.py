@@ -6,7 +6,7 @@ depends on the machines, so runs are not reproducible bit for bit.
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
