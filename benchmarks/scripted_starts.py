@@ -14,7 +14,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 import quantail
-from quantail.envs.player import make_player, player_conditions
+from quantail.envs.make import make_player, player_conditions
 from quantail.evaluation.starts import Game, Recording, played_marks
 
 BANK = Path(quantail.__file__).parent / "evaluation" / "reference" / "starts"

@@ -8,27 +8,33 @@ from quantail.registration import register as _register
 
 if TYPE_CHECKING:
     from quantail.agents.agent import Agent
-    from quantail.envs.make import make
+    from quantail.api import make
+    from quantail.envs.family import EnvFamily
     from quantail.errors import QuantailError
     from quantail.evaluation.calibration import calibrate
     from quantail.evaluation.evaluate import Evaluation, evaluate
+    from quantail.evaluation.protocols import Protocol
     from quantail.evaluation.risk_profile import risk_profile
     from quantail.fields import setting
     from quantail.recipes import Preset, Recipe
     from quantail.registry import (
         register,
         register_agent,
+        register_callback,
         register_exploration,
+        register_family,
         register_head,
         register_learner,
         register_optimizer,
         register_preset,
+        register_protocol,
         register_risk,
         register_sampler,
         register_target,
         register_torso,
     )
     from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
+    from quantail.runs.run import Run, read_run
     from quantail.training.callbacks import Callback
     from quantail.training.loggers.terminal import ProgressBar
     from quantail.training.train import load, resume, train
@@ -40,26 +46,33 @@ __all__ = [
     "Agent",
     "CVaR",
     "Callback",
+    "EnvFamily",
     "Evaluation",
     "Neutral",
     "Norm",
     "Pow",
     "Preset",
     "ProgressBar",
+    "Protocol",
     "QuantailError",
     "Recipe",
+    "Run",
     "Wang",
     "calibrate",
     "evaluate",
     "load",
     "make",
+    "read_run",
     "register",
     "register_agent",
+    "register_callback",
     "register_exploration",
+    "register_family",
     "register_head",
     "register_learner",
     "register_optimizer",
     "register_preset",
+    "register_protocol",
     "register_risk",
     "register_sampler",
     "register_target",
@@ -72,9 +85,10 @@ __all__ = [
 
 _HOMES = {
     "quantail.agents.agent": ("Agent",),
-    "quantail.envs": ("make",),
+    "quantail.api": ("make",),
+    "quantail.envs.family": ("EnvFamily",),
     "quantail.errors": ("QuantailError",),
-    "quantail.evaluation": ("Evaluation", "evaluate"),
+    "quantail.evaluation": ("Evaluation", "Protocol", "evaluate"),
     "quantail.evaluation.calibration": ("calibrate",),
     "quantail.evaluation.risk_profile": ("risk_profile",),
     "quantail.fields": ("setting",),
@@ -82,17 +96,21 @@ _HOMES = {
     "quantail.registry": (
         "register",
         "register_agent",
+        "register_callback",
         "register_exploration",
+        "register_family",
         "register_head",
         "register_learner",
         "register_optimizer",
         "register_preset",
+        "register_protocol",
         "register_risk",
         "register_sampler",
         "register_target",
         "register_torso",
     ),
     "quantail.risk": ("CPW", "CVaR", "Neutral", "Norm", "Pow", "Wang"),
+    "quantail.runs.run": ("Run", "read_run"),
     "quantail.training.callbacks": ("Callback",),
     "quantail.training.loggers.terminal": ("ProgressBar",),
     "quantail.training.train": ("load", "resume", "train"),

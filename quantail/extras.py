@@ -30,17 +30,23 @@ EXTRAS = {
     ),
     "video": Extra({"imageio-ffmpeg": "imageio_ffmpeg", "matplotlib": "matplotlib"}, "quantail video"),
     "play": Extra({"pygame": "pygame"}, "quantail play"),
-    "stats": Extra({"rliable": "rliable.library"}, "confidence intervals over seeds"),
+    "stats": Extra(
+        {"rliable": "rliable.library", "pandas": "pandas"},
+        "confidence intervals over seeds, Run.frame",
+    ),
     "ray": Extra({"ray": "ray"}, "train --engine ray, study --engine ray"),
 }
 
 
-def require_extra(extra: str, user: str) -> None:
+def require_extra(extra: str, user: str, only: str = "") -> None:
     """Raise an error that names the missing package and its extra, if one is missing.
 
-    `user` is the subject of the sentence, such as "quantail watch".
+    `user` is the subject of the sentence, such as "quantail watch"; `only` is the package that it needs,
+    if it does not need all of the extra.
     """
     for package, module in EXTRAS[extra].packages.items():
+        if only not in ("", package):
+            continue
         try:
             import_module(module)
         except ImportError as error:

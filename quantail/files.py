@@ -9,9 +9,10 @@ import zlib
 from collections.abc import Iterator
 from contextlib import contextmanager
 from pathlib import Path
-from typing import Any, TextIO
+from typing import Any, BinaryIO
 
 import numpy as np
+from filelock import lock_descriptor, unlock_descriptor
 from numpy.typing import NDArray
 from safetensors import SafetensorError
 from safetensors.numpy import load_file as _load_arrays
@@ -19,12 +20,8 @@ from safetensors.numpy import save as _dump_arrays
 
 from quantail.errors import QuantailError, damage
 
-try:
-    import fcntl
-except ImportError:  # not on Windows
-    fcntl = None  # type: ignore[assignment]
-
 SEAL = "checksum"  # the key of a JSON file's own checksum
+ASKING = 0.2  # seconds after which a lock is held by a process, not by one that asks for it too
 
 
 def no_follow(path: str, flags: int) -> int:
@@ -155,45 +152,53 @@ def hold(path: Path, busy: str, until: float = 0.0) -> Iterator[None]:
     error that begins with `busy`.
     """
     while True:
-        with open(path, "a+", opener=no_follow) as file:
-            while fcntl is not None:
-                try:
-                    fcntl.flock(file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-                    break
-                except OSError:
-                    if time.monotonic() < until:
-                        time.sleep(0.05)
-                        continue
-                    file.seek(0)
-                    raise QuantailError(f"{busy} by process {file.read().strip()}.") from None
-            if not _is_file_at(file, path):
-                continue  # the process that held the lock removed the file: lock the new one
-            file.truncate(0)
-            file.write(str(os.getpid()))
-            file.flush()
+        with open(path, "ab+", opener=no_follow) as file:
+            if not _lock(file, path, until):
+                file.seek(1)
+                process = file.read().decode(errors="replace").strip()
+                raise QuantailError(
+                    f"{busy} by {f'process {process}' if process else 'another process'}."
+                )
             try:
+                if not _is_file_at(file, path):
+                    continue  # the process that held the lock removed the file: lock the new one
+                file.truncate(0)
+                file.write(f"\n{os.getpid()}".encode())  # Windows locks the first byte against readers
+                file.flush()
                 yield
                 return
             finally:
-                if fcntl is not None:  # a process that was forked meanwhile may share the open file
-                    fcntl.flock(file, fcntl.LOCK_UN)
+                unlock_descriptor(file.fileno())  # a process that was forked meanwhile may share it
 
 
-def _is_file_at(file: TextIO, path: Path) -> bool:
+def is_held(path: Path) -> bool:
+    """Return whether another process holds a lock file.
+
+    The lock is taken for a moment to find out, because it has no shared mode.
+    """
+    try:
+        # Some network file systems lock only files that are open for writing.
+        with path.open("r+b" if os.access(path, os.W_OK) else "rb") as file:
+            return not _lock(file, path, time.monotonic() + ASKING)
+    except FileNotFoundError:
+        return False
+
+
+def _lock(file: BinaryIO, path: Path, until: float) -> bool:
+    """Lock an open file; return False if another process holds it until this monotonic time."""
+    try:
+        while not lock_descriptor(file.fileno(), blocking=False):
+            if time.monotonic() >= until:
+                return False
+            time.sleep(0.05)
+    except OSError as error:
+        raise QuantailError(f"{path} cannot be locked: {damage(error)}.") from error
+    return True
+
+
+def _is_file_at(file: BinaryIO, path: Path) -> bool:
     """Return whether an open file is still the one at this path."""
     try:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
-
-
-def is_held(path: Path) -> bool:
-    """Return whether another process holds a lock file."""
-    if fcntl is None or not path.exists():
-        return False
-    with path.open("a+") as file:
-        try:
-            fcntl.flock(file, fcntl.LOCK_SH | fcntl.LOCK_NB)
-        except OSError:
-            return True
-    return False

@@ -45,6 +45,11 @@ KINDS: dict[str, Kind] = {
     "risk": Kind("quantail.risk:RiskMeasure", "quantail.risk:MEASURES"),
     "agent": Kind("quantail.recipes:Recipe", "quantail.recipes:AGENTS", by_value=True),
     "preset": Kind("quantail.recipes:Preset", "quantail.recipes:PRESETS", by_value=True),
+    "family": Kind("quantail.envs.family:EnvFamily", "quantail.envs.families:FAMILIES"),
+    "protocol": Kind(
+        "quantail.evaluation.protocols:Protocol", "quantail.evaluation.protocols:NAMED", by_value=True
+    ),
+    "callback": Kind("quantail.training.callbacks:Callback", "quantail.training.callbacks:CALLBACKS"),
 }
 
 
@@ -61,8 +66,9 @@ def register(kind: str, name: str, part: Any, *, replace: bool = False) -> None:
     """Give a part of your own a name, by which settings, the command line and errors know it.
 
     `kind` is one of "torso", "head", "target", "optimizer", "learner", "sampler", "exploration", "risk",
-    "agent" and "preset". `part` is a subclass of that kind's base class; a `Recipe` for an agent, a
-    `Preset` for a preset. `replace=True` replaces a part that was registered under the same name.
+    "agent", "preset", "family", "protocol" and "callback". `part` is a subclass of that kind's base
+    class; a `Recipe` for an agent, a `Preset` for a preset, a `Protocol` for a protocol. `replace=True`
+    replaces a part that was registered under the same name.
     """
     if kind not in KINDS:
         raise QuantailError(f"unknown kind of part {kind!r}: it takes {', '.join(KINDS)}.")
@@ -92,6 +98,9 @@ register_exploration = partial(register, "exploration")
 register_risk = partial(register, "risk")
 register_agent = partial(register, "agent")
 register_preset = partial(register, "preset")
+register_family = partial(register, "family")
+register_protocol = partial(register, "protocol")
+register_callback = partial(register, "callback")
 
 
 def built_in(kind: str) -> dict[str, Any]:
@@ -152,7 +161,8 @@ def admit(kind: str, name: str, origin: Origin | None = None) -> Any:
 def adopt(kind: str, name: str, part: Any) -> None:
     """Make a part known that another process, which runs the same code, has found."""
     if _lookup(kind, name) is None:
-        _admitted[kind][name] = part
+        known = _admitted if ":" in name else _registered
+        known[kind][name] = part
 
 
 def text_of(kind: str, part: Any) -> str:

@@ -49,11 +49,6 @@ class Origin:
                 f"{'its' if len(refused) == 1 else 'their'} code."
             )
 
-    def require_of(self, name: str) -> None:
-        """Raise an error if the name is `module:name` and its module is not trusted."""
-        if ":" in name:
-            self.require(module_of(name) or name.rpartition(":")[0])
-
 
 def origin_of(file: str | Path, trust: Trust, *named: object) -> Origin:
     """Return the origin of names in a file.

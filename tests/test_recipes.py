@@ -1,5 +1,6 @@
 import pytest
 
+from quantail.envs import find_family
 from quantail.errors import QuantailError
 from quantail.evaluation.protocols import PROTOCOLS, own_protocol
 from quantail.recipes import AGENTS, PRESETS, compose, parts_of, sources
@@ -224,7 +225,7 @@ def test_the_sticky_preset_differs_from_the_papers_only_in_its_environment_and_p
     paper, sticky = (compose(preset, {}) for preset in ("atari-paper", "atari-sticky"))
     differ = {name for name in vars(paper) if getattr(paper, name) != getattr(sticky, name)}
     assert differ == {"sticky", "no_ops", "life_loss_ends"}
-    assert own_protocol(sticky).label == PROTOCOLS["sticky"].label
+    assert own_protocol(find_family("ALE/Pong-v5", sticky), sticky).label == PROTOCOLS["sticky"].label
 
 
 @pytest.mark.parametrize("preset", ["atari-paper", "minatar", "small", "worlds"])

@@ -1,6 +1,8 @@
 """Files in the working folder never shadow installed modules."""
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 
@@ -31,30 +33,33 @@ def folder(tmp_path):
     ids=str,
 )
 def test_a_file_with_the_name_of_an_installed_module_changes_no_command(words, folder, cartpoles):
-    words = [str(cartpoles / "iqn-1") if word == "RUN" else word for word in words]
+    run = shutil.copytree(cartpoles / "iqn-1", folder.parent / "run")  # which gets a result
+    words = [run if word == "RUN" else word for word in words]
     ended = quantail(*words, cwd=folder)
     assert ended.returncode == 0, ended.stderr
     assert unmarked(folder) is True
 
 
-def test_the_working_folder_is_searched_only_where_the_user_names_a_module(folder, cartpoles):
-    code = "import os, sys; from quantail.cli.main import run; run(sys.argv[1:])\n"
-    code += "print(sys.path.index(os.getcwd()), len(sys.path))"
-    for words, searched in [
-        (["worlds", "Chain", "--risk", "cvar:0.1"], False),
-        (["scores", "--published"], False),
-        (["worlds", "Chain", "--risk", "own_env:none"], True),
-        (["worlds", "Chain", "--risk=own_env:none"], True),
-        (["eval", "none", "--trust", "own_env"], True),
-        (["eval", "none", "--trust=own_env"], True),
-    ]:
-        line = [sys.executable, "-P", "-c", code, *words]
-        ended = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=False)
-        if searched:  # after everything else
-            position, count = map(int, ended.stdout.split()[-2:])
-            assert position == count - 1
-        else:
-            assert "is not in list" in ended.stderr
+SEARCHED = """
+import json, os, sys
+from quantail.cli.main import run
+before, places = list(sys.path), []
+for words in json.loads(sys.argv[1]):
+    sys.path[:] = before
+    run(words)
+    places.append([at for at, path in enumerate(sys.path) if path in ("", os.getcwd())])
+print(json.dumps([len(before), places]))
+"""
+
+
+def test_the_working_folder_is_searched_only_where_the_user_names_a_module(folder):
+    elsewhere = [["worlds", "Chain", "--risk", "cvar:0.1"], ["scores", "--published"]]
+    here = [["worlds", "Chain", "--risk", "own_env:none"], ["worlds", "Chain", "--risk=own_env:none"]]
+    here += [["eval", "none", "--trust", "own_env"], ["eval", "none", "--trust=own_env"]]
+    line = [sys.executable, "-P", "-c", SEARCHED, json.dumps(elsewhere + here)]
+    ended = subprocess.run(line, cwd=folder, capture_output=True, text=True, check=True)
+    last, places = json.loads(ended.stdout.splitlines()[-1])
+    assert places == [[]] * len(elsewhere) + [[last]] * len(here)  # after everything else
     assert unmarked(folder) is True
 
 

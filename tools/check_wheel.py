@@ -4,7 +4,7 @@
 
 Builds the wheel, installs it with the versions of requirements.lock outside of the repository, trains
 CartPole and lists the agents with the core alone, checks that a report names the missing extra, and
-writes the report once that extra is installed. Takes minutes, most of them for installing torch.
+writes the report once that extra is installed. Most of the time is for installing torch.
 """
 
 import os

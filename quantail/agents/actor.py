@@ -39,7 +39,7 @@ class Transition:
     first: bool  # the frame began an episode
     terminated: bool
     truncated: bool
-    life_lost: bool
+    ends_return: bool  # in learning: at termination, or earlier where the family says so
     next_frame: Array  # the true one, also where the episode ended
     finished: Episode | None
 
@@ -112,7 +112,7 @@ class Actor:
             first=first,
             terminated=terminated,
             truncated=truncated and not terminated,
-            life_lost=bool(info.get("life_lost", False)),
+            ends_return=self.envs[index].ends_return(terminated, info),
             next_frame=newest_frame(self.spec, observation),
             finished=episode if over else None,
         )

@@ -59,5 +59,5 @@ def _race(setting: str, trainer: Trainer, seconds: float) -> Row:
             trainer.learner.update(batch)
 
     row = race("end-to-end", setting, steps, updates_only, 2 * seconds, scale=updates)
-    frames = every / updates * s.action_repeat
+    frames = every / updates * trainer.info.frames_per_step
     return replace(row, more={"frames_per_second": round(1000 * frames / row.median_ms, 1)})

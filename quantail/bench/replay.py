@@ -2,13 +2,12 @@
 
 import ctypes
 import gc
-import os
 import sys
 from collections.abc import Iterator
 from contextlib import suppress
-from pathlib import Path
 
 import numpy as np
+import psutil
 import torch
 
 from quantail.bench.measure import Row, race
@@ -48,11 +47,8 @@ def release_memory() -> None:
 
 
 def resident_bytes() -> int:
-    """Return the resident memory of this process, or 0 if the system does not report it."""
-    try:
-        return int(Path("/proc/self/statm").read_text().split()[1]) * os.sysconf("SC_PAGE_SIZE")
-    except OSError:
-        return 0
+    """Return the resident memory of this process."""
+    return int(psutil.Process().memory_info().rss)
 
 
 def _insert(game: str, scenes: Scenes, store: ReplayStore, seconds: float) -> Row:

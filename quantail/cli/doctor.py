@@ -5,12 +5,14 @@ import platform
 import shutil
 import tempfile
 from collections.abc import Callable, Iterable
+from functools import partial
 from importlib.metadata import version
 
 from rich.console import Console
 from rich.markup import escape
 
 from quantail.cli.parser import Parser
+from quantail.envs.families import FALLBACK, FAMILIES, all_families
 from quantail.errors import QuantailError
 from quantail.extras import EXTRAS, require_extra
 
@@ -21,27 +23,31 @@ def run(words: list[str]) -> int:
         description="Check that what Quantail needs works, and list which extras are installed.",
     ).parse(words)
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
-    failed = 0
     console = Console()
-    for name, check in CHECKS.items():
-        try:
-            console.print(f"[green]ok[/]      {name}: {check()}")
-        except Exception as error:
-            failed += 1
-            console.print(f"[red]missing[/] {name}: {type(error).__name__}: {escape(str(error))}")
+    families = all_families()
+    of_extra = {family.extra: family.check for family in families if family.extra}
+    outside = [family for family in families if family.name not in FAMILIES]
+    checks = CHECKS | {f"family {family.name}": family.check for family in outside}
+    works = [_report(console, name, check) for name, check in checks.items()]
     for name, extra in EXTRAS.items():
         try:
             require_extra(name, f"{name} ({extra.purpose})")
         except QuantailError as error:
             console.print(f"[yellow]absent[/]  {escape(str(error))}")
             continue
-        try:
-            found = GAMES[name]() if name in GAMES else _versions(extra.packages)
-            console.print(f"[green]ok[/]      {name}: {found}, for {extra.purpose}")
-        except Exception as error:
-            failed += 1
-            console.print(f"[red]missing[/] {name}: {type(error).__name__}: {escape(str(error))}")
-    return 1 if failed else 0
+        check = of_extra.get(name, partial(_versions, extra.packages))
+        works.append(_report(console, name, check, f", for {extra.purpose}"))
+    return 0 if all(works) else 1
+
+
+def _report(console: Console, name: str, check: Callable[[], str], suffix: str = "") -> bool:
+    """Print the result of a check; return whether it succeeded."""
+    try:
+        console.print(f"[green]ok[/]      {name}: {check()}{suffix}")
+    except Exception as error:
+        console.print(f"[red]missing[/] {name}: {type(error).__name__}: {escape(str(error))}")
+        return False
+    return True
 
 
 def _versions(packages: Iterable[str]) -> str:
@@ -56,31 +62,6 @@ def _torch() -> str:
     return f"{torch.__version__}, {torch.get_num_threads()} threads, device {pick_device('auto')}"
 
 
-def _gymnasium() -> str:
-    import gymnasium
-
-    gymnasium.make("CartPole-v1").reset(seed=0)
-    return f"{gymnasium.__version__}, CartPole-v1 works"
-
-
-def _minatar() -> str:
-    from quantail.envs import make
-    from quantail.recipes import compose
-
-    make("MinAtar/Breakout-v1", compose("minatar", {})).reset(seed=0)
-    return f"{_versions(['MinAtar'])}, Breakout works"
-
-
-def _atari() -> str:
-    from ale_py import roms
-
-    from quantail.envs import make
-    from quantail.recipes import compose
-
-    make("ALE/Pong-v5", compose("atari-paper", {})).reset(seed=0)
-    return f"ale-py {version('ale-py')}, {len(roms.get_all_rom_ids())} ROMs, Pong works"
-
-
 def _allocator() -> str:
     from quantail.training.allocator import keep_large_blocks
 
@@ -93,11 +74,9 @@ def _memory() -> str:
     from quantail.replay.memory import available_memory, human_bytes
     from quantail.spaces import ObservationSpec
 
-    free = available_memory()
     frame = ObservationSpec((84, 84), "uint8", "hw", 4)
     needed = human_bytes(ReplayStore.bytes_needed(frame, 1_000_000))
-    shown = human_bytes(free) if free else "an unknown amount"
-    return f"{shown} free (the paper's Atari replay takes {needed})"
+    return f"{human_bytes(available_memory())} free (the paper's Atari replay takes {needed})"
 
 
 def _disk() -> str:
@@ -110,10 +89,8 @@ def _disk() -> str:
 CHECKS: dict[str, Callable[[], str]] = {
     "python": platform.python_version,
     "torch": _torch,
-    "gymnasium": _gymnasium,
+    "gymnasium": FAMILIES[FALLBACK]().check,
     "memory": _memory,
     "disk": _disk,
     "allocator": _allocator,
 }
-# The extras with games, of which one is made.
-GAMES: dict[str, Callable[[], str]] = {"atari": _atari, "minatar": _minatar}

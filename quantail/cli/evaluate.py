@@ -8,7 +8,7 @@ from quantail.agents.agent import Agent
 from quantail.cli.parser import Parser, add_trust
 from quantail.cli.watching import evaluation_progress
 from quantail.evaluation import Evaluation, evaluate
-from quantail.evaluation.protocols import ABOUT
+from quantail.evaluation.protocols import about_protocols
 from quantail.runs.results import results_folder, save_result
 from quantail.text import counted
 from quantail.training.train import load
@@ -16,17 +16,18 @@ from quantail.validation import probability, whole_number
 
 
 def run(words: list[str]) -> int:
+    about = about_protocols()
     parser = Parser(
         prog="quantail eval",
         description="Evaluate the agent of a run on whole episodes and print its raw scores. The same "
         "seed plays the same episodes. The result and its protocol are saved in RUN/results, where "
         "`quantail scores` and `quantail report` find them. Protocols: "
-        + "; ".join(f"{name}, {about}" for name, about in ABOUT.items())
+        + "; ".join(f"{name}, {text}" for name, text in about.items())
         + ".",
     )
     parser.add_argument("run", metavar="RUN", help="folder of the run")
     parser.add_argument(
-        "--protocol", default="own", metavar="NAME", help=f"{', '.join(ABOUT)} [own, with 30 episodes]"
+        "--protocol", default="own", metavar="NAME", help=f"{', '.join(about)} [own, with 30 episodes]"
     )
     parser.add_argument("--episodes", metavar="N", help="number of episodes [the protocol's own]")
     parser.add_argument(

@@ -3,7 +3,7 @@
 from pathlib import Path
 
 from quantail.cli.parser import Parser
-from quantail.envs.player import player_conditions
+from quantail.envs.make import player_conditions
 from quantail.errors import QuantailError
 from quantail.evaluation.starts import Recording, read_recording
 from quantail.files import require_writable

@@ -5,12 +5,12 @@ from pathlib import Path
 from quantail.cli.parser import Parser
 from quantail.cli.tables import print_table
 from quantail.errors import QuantailError
+from quantail.evaluation.paper_tables import paper_tables
 from quantail.evaluation.protocols import PROTOCOLS
 from quantail.evaluation.result_tables import (
     Scores,
     aggregates_table,
     normalised_table,
-    paper_tables,
     raw_table,
     results_table,
     with_paper,

@@ -4,7 +4,7 @@ import argparse
 from typing import Any
 
 from quantail.cli.parser import Parser, add_trust
-from quantail.envs import default_preset
+from quantail.envs import find_family
 from quantail.errors import QuantailError
 from quantail.fields import about_of, shown
 from quantail.recipes import compose, preset_file, sources
@@ -38,7 +38,7 @@ def run(words: list[str]) -> int:
     words, dotted = split_dotted(words)
     plain = [word for word in words if word not in ("-h", "--help")]
     first = _parser("small", "small", {}, None).parse(plain)
-    fitting = default_preset(first.env)
+    fitting = find_family(first.env).preset
     preset = first.preset or fitting
     given = {name: value for name, value in vars(first).items() if name in ABOUT and value is not None}
     given |= dotted

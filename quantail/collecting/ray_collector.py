@@ -6,7 +6,7 @@ depends on the machines, so runs are not reproducible bit for bit.
 
 import os
 import sys
-from collections.abc import Callable, Mapping
+from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -19,7 +19,7 @@ from quantail.agents.actor import Actor, Episode, Transition
 from quantail.cluster import connect
 from quantail.collecting.clock import Clock
 from quantail.collecting.collector import CHUNK, Truncate, check_episodes, episodes_of, state_of
-from quantail.envs import EnvSource, make
+from quantail.envs import EnvSource, find_family, make
 from quantail.envs.adapt import newest_frame
 from quantail.errors import QuantailError
 from quantail.learning.learner import Learner
@@ -56,12 +56,12 @@ class RemoteActor:
         risk: RiskMeasure,
         index: int,
         restart: int,
-        parts: Mapping[str, Any],
+        parts: Sequence[tuple[str, str, Any]],
     ) -> None:
         torch.set_num_threads(1)
         s = info.settings
-        for kind, part in parts.items():
-            registry.adopt(kind, getattr(s, kind), part)
+        for kind, name, part in parts:
+            registry.adopt(kind, name, part)
         self.offset = index * s.num_envs
         self.request: ChunkRequest | None = None
 
@@ -115,7 +115,9 @@ class RayCollector:
         self.info, self.source, self.risk, self.learner = info, source, risk, learner
         self.clock, self.truncate, self.warn = clock, truncate, warn
         s = info.settings
-        self.parts = {kind: part_of(kind, s) for kind in PARTS}
+        family = find_family(source)
+        self.parts = [(kind, getattr(s, kind), part_of(kind, s)) for kind in PARTS]
+        self.parts.append(("family", family.name, type(family)))
         self.epsilons = actor_epsilons(s)
         self.exploring = True  # until learning starts
         cpus = float(self.ray.cluster_resources().get("CPU", 1.0))

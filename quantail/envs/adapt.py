@@ -12,8 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
-from quantail.envs.atari import AtariGame
-from quantail.envs.minatar import game_of
+from quantail.envs.family import EnvFamily
 from quantail.errors import QuantailError
 from quantail.spaces import ActionSpec, Layout, ObservationSpec
 
@@ -91,9 +90,10 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
     that are not finite raise an error, and errors of the environment are reported with its name.
     """
 
-    def __init__(self, env: Env, stack: int, name: str) -> None:
+    def __init__(self, env: Env, stack: int, name: str, family: EnvFamily | None = None) -> None:
         super().__init__(env)
         self.name = name
+        self.family = family or EnvFamily()
         self.actions = action_spec(env.action_space, name)
         self.spec_of_observation = observation_spec(env.observation_space, stack, name)
         self.observation_space = _space(self.spec_of_observation)
@@ -114,33 +114,45 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
         A player of an ALE game acts at every frame, with any of the console's 18 actions. The frame
         stack holds only the last frame.
         """
-        if isinstance(self.unwrapped, AtariGame):
-            return self.reset(seed=seed, options={"actions": actions})[0]
-        with self._explain_errors("step"):
-            observation, _ = self.env.reset(seed=seed)
-            for action in actions:
-                observation, *_ = self.env.step(int(action))
+        with self._explain_errors("reset_to"):
+            observation = self.family.human.start(self.env, seed, actions)
         self._stack[:] = 0
         return self._push(observation)
 
     def reseed(self, seed: int) -> None:
-        """Reseed the environment in mid-episode: Gymnasium's generator and, in MinAtar, the game's."""
+        """Reseed the environment in mid-episode."""
         with self._explain_errors("reseed"):
-            self.unwrapped.np_random = np.random.default_rng(seed)
-            if game := game_of(self.unwrapped):
-                game.seed(seed)
+            self.family.reseed(self.env, seed)
         self._reseeded_state = self._generator_states()
 
     def used_randomness(self) -> bool:
-        """Return whether the environment has used those generators since they were reseeded."""
+        """Return whether the environment has used its generators since they were reseeded."""
         return self._generator_states() != self._reseeded_state
 
     def _generator_states(self) -> str:
-        states = [self.unwrapped.np_random.bit_generator.state]
-        if game := game_of(self.unwrapped):
-            key = game.random.get_state()
-            states.append({"key": key[1].tobytes(), "position": key[2:]})
-        return str(states)
+        with self._explain_errors("generator_states"):
+            return str(self.family.generator_states(self.env))
+
+    def ends_return(self, terminated: bool, info: dict[str, Any]) -> bool:
+        """Return whether the return ends at a step in learning, as the family says."""
+        with self._explain_errors("ends_return"):
+            return bool(self.family.ends_return(terminated, info))
+
+    def action_names(self) -> list[str]:
+        """Return a name for each action."""
+        with self._explain_errors("action_names"):
+            names = [str(name) for name in self.family.action_names(self.env)]
+        if len(names) != self.actions.count:
+            raise QuantailError(
+                f"the environment family {self.family.name} has {len(names)} names for the "
+                f"{self.actions.count} actions of {self.name}."
+            )
+        return names
+
+    def legend(self) -> str:
+        """Return what the colours of the rendered image mean; "" if that is unknown."""
+        with self._explain_errors("legend"):
+            return self.family.legend(self.env)
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         with self._explain_errors("step"):

@@ -11,15 +11,16 @@ from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent, Risk, require_agent
 from quantail.distributions import ReturnDistribution
-from quantail.envs import EnvSource, kind_of, make, specs_of
+from quantail.envs import EnvSource, find_family, make, specs_of
 from quantail.envs.adapt import Adapter
-from quantail.envs.make import name_of, require_fresh
+from quantail.envs.source import name_of, require_fresh
 from quantail.errors import QuantailError
 from quantail.evaluation.protocols import (
     A_RECORDING,
     LONGEST,
     Protocol,
     find_protocol,
+    require_taken,
 )
 from quantail.evaluation.starts import Recording, Start, draw_starts, read_recording
 from quantail.risk import RiskMeasure, parse_risk
@@ -105,17 +106,20 @@ def evaluate(
     """Play whole episodes with the agent and return their scores; a seed always plays the same ones.
 
     `env` defaults to the agent's own environment. `protocol` is "own" (30 episodes under the
-    conditions of training), "no-op", "sticky", "human-starts" (which needs the recording `starts`) or a
-    `Protocol` of your own. `episodes` or `frames` set the length of the evaluation. `epsilon` changes a
-    condition of the protocol, which is added to its name. `watch` is called with the number of episodes
-    and steps played so far.
+    conditions of training), "no-op", "sticky", "human-starts" (which needs the recording `starts`), the
+    name of a registered protocol, or a `Protocol` of your own. `episodes` or `frames` set the length of
+    the evaluation. `epsilon` changes a condition of the protocol, which is added to its name. `watch` is
+    called with the number of episodes and steps played so far.
     """
     require_agent(agent)
     source = agent.env if env is None else env
     seed = whole_number("seed", seed, 0)
-    chosen = protocol
-    if not isinstance(chosen, Protocol):
-        chosen = find_protocol(chosen, kind_of(source), agent.settings)
+    family = find_family(source, agent.settings)
+    if isinstance(protocol, Protocol):
+        require_taken(protocol, family)
+        chosen = protocol
+    else:
+        chosen = find_protocol(protocol, family, agent.settings)
         if protocol == "own":
             chosen = replace(chosen, frames=0, episodes=30)
     chosen = with_budget(chosen, episodes, frames)
@@ -131,9 +135,9 @@ def evaluate(
         drawn = draw_starts(recording, chosen.episodes, seed, chosen.max_frames)
     elif starts is not None:
         raise QuantailError(f"starts is for protocol human-starts, not {chosen.name}.")
-    settings = chosen.adapt(agent.settings)
+    settings = chosen.limit(agent.settings)
     count = PARALLEL_EPISODES if chosen.frames else min(PARALLEL_EPISODES, chosen.episodes)
-    adapters = [make(source, settings) for _ in range(count)]
+    adapters = [make(source, settings, conditions=chosen.conditions) for _ in range(count)]
     require_fresh(source)
     try:
         return play_episodes(agent, adapters, chosen, seed=seed, risk=risk, starts=drawn, watch=watch)

@@ -5,10 +5,12 @@ import json
 from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
-from quantail.envs.make import Kind
+from quantail import registry
+from quantail.envs.families import all_families
+from quantail.envs.family import EnvFamily
 from quantail.errors import QuantailError
 from quantail.settings import Settings
-from quantail.validation import one_of, probability, string, whole_number
+from quantail.validation import either, one_of, probability, string, whole_number
 
 BUDGET = ("frames", "episodes")  # the length of an evaluation, not its conditions
 LONGEST = 27_000  # steps after which an episode without a limit is truncated
@@ -71,14 +73,14 @@ class Protocol:
         words = " and ".join(f"{name} {value:g}" for name, value in changes.items())
         return replace(self, name=f"{self.name} with {words}" if changes else self.name, **changes)
 
-    def adapt(self, settings: Settings) -> Settings:
-        """Return the agent's settings with the environment set up as this protocol requires."""
-        limit = self.max_frames // self.action_repeat
-        named = ("no_ops", "sticky", "action_repeat")
-        changes = {name: getattr(self, name) for name in named} | {"max_episode_steps": limit}
-        return settings.with_changes(
-            {name: value for name, value in changes.items() if value != getattr(settings, name)}
-        )
+    @property
+    def conditions(self) -> dict[str, Any]:
+        """Return the conditions that the family of the environment has to meet."""
+        return {name: getattr(self, name) for name in ("no_ops", "sticky", "action_repeat")}
+
+    def limit(self, settings: Settings) -> Settings:
+        """Return the settings with the limit of this protocol on the length of an episode."""
+        return settings.with_changes({"max_episode_steps": self.max_frames // self.action_repeat})
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"hash": self.hash}
@@ -99,7 +101,12 @@ class Protocol:
         return protocol
 
     def describe(self) -> str:
-        """Return all conditions and the budget in one line."""
+        """Return the label, all conditions and the budget in one line."""
+        return f"{self.label}: {self.summary}"
+
+    @property
+    def summary(self) -> str:
+        """Return all conditions and the budget in words."""
         parts = [f"ε {self.epsilon:g}"]
         if self.starts:
             parts.append(f"starts sampled from {self.starts}")
@@ -114,7 +121,7 @@ class Protocol:
         budget = f"whole episodes within {self.frames:,} frames, at least one"
         if not self.frames:
             budget = f"{self.episodes:,} {'episode' if self.episodes == 1 else 'episodes'}"
-        return f"{self.label}: {', '.join(parts)}; {budget}"
+        return f"{', '.join(parts)}; {budget}"
 
 
 ATARI = Protocol("", action_repeat=4, max_frames=108_000)
@@ -133,32 +140,60 @@ ABOUT = {
 }
 
 
-def own_protocol(settings: Settings) -> Protocol:
-    """Return the protocol of evaluations in training, under its standard name if it has one."""
-    s = settings
+# The names that `protocol` takes. Under "own" stands only a name: the run decides its conditions.
+NAMED = {"own": Protocol("own"), **PROTOCOLS}
+
+
+def about_protocols() -> dict[str, str]:
+    """Return what every protocol is about, built-in and registered ones, by name."""
+    return {name: ABOUT.get(name) or one.summary for name, one in registry.parts("protocol").items()}
+
+
+def own_protocol(family: EnvFamily, settings: Settings) -> Protocol:
+    """Return the protocol of evaluations in training, under its standard name if it has one.
+
+    `family` is that of the environment, with its settings.
+    """
+    s, frames = settings, family.frames_per_step
     protocol = Protocol(
         "own",
-        no_ops=s.no_ops,
-        sticky=s.sticky,
-        action_repeat=s.action_repeat,
+        **family.conditions(),
         epsilon=s.evaluation_epsilon,
-        max_frames=s.max_episode_steps * s.action_repeat,
-        frames=s.evaluation_steps * s.action_repeat,
+        max_frames=s.max_episode_steps * frames,
+        frames=s.evaluation_steps * frames,
         episodes=s.evaluation_episodes,
     )
     name = next((known.name for known in PROTOCOLS.values() if known.hash == protocol.hash), "own")
     return replace(protocol, name=name)
 
 
-def find_protocol(name: str, kind: Kind, settings: Settings) -> Protocol:
-    """Return the protocol with this name for this kind of environment."""
+def find_protocol(name: str, family: EnvFamily, settings: Settings) -> Protocol:
+    """Return the protocol with this name for environments of a family, which has its settings."""
+    own = own_protocol(family, settings)
     if name == "own":
-        return own_protocol(settings)
-    one_of("protocol", name, ABOUT)
-    if kind == "atari":
-        return PROTOCOLS[name]
-    if name != "human-starts":
-        raise QuantailError(f"protocol {name} is for ALE games: use own or human-starts here.")
-    standard = PROTOCOLS[name]
-    own = own_protocol(settings)
-    return replace(own, name=name, starts=standard.starts, frames=0, episodes=standard.episodes)
+        return own
+    named = registry.parts("protocol")
+    found: Protocol = replace(named[one_of("protocol", name, named)], name=name)
+    if found.starts and family.refused(found.conditions):
+        # Every environment can start from recorded states: the other conditions are then the run's own.
+        return replace(own, name=name, starts=found.starts, frames=0, episodes=found.episodes)
+    require_taken(found, family)
+    return found
+
+
+def require_taken(protocol: Protocol, family: EnvFamily) -> None:
+    """Raise an error if a family cannot meet the conditions of a protocol."""
+    refused = family.refused(protocol.conditions)
+    if not refused:
+        return
+    takers = [one.title for one in all_families() if not one.refused(protocol.conditions)]
+    usable = [
+        name
+        for name, one in registry.parts("protocol").items()
+        if name == "own" or one.starts or not family.refused(one.conditions)
+    ]
+    asked = " and ".join(f"{name} {value:g}" for name, value in refused.items())
+    only = f"is for {either(takers)}" if takers else "is for no known environments"
+    raise QuantailError(
+        f"protocol {protocol.name} {only}, because it has {asked}: use {either(usable)} here."
+    )

@@ -10,9 +10,8 @@ from typing import Any
 import numpy as np
 
 from quantail.envs.adapt import observation_checksum
-from quantail.envs.atari import AtariGame
-from quantail.envs.make import EnvSource, name_of
-from quantail.envs.player import make_player, player_conditions
+from quantail.envs.make import make_player, player_conditions
+from quantail.envs.source import EnvSource, name_of
 from quantail.errors import QuantailError, damage
 from quantail.files import write_text
 
@@ -168,15 +167,11 @@ def _replays_identically(env: EnvSource, game: Game) -> bool:
 def played_marks(env: EnvSource, seed: int, actions: tuple[int, ...]) -> tuple[int, ...]:
     """Replay a game and return its checksums after every MARK_EVERY actions, and at its end."""
     player = make_player(env)
-    observation, _ = player.reset(seed=seed)
+    player.reset(seed=seed)
     marks = []
     for begin in range(0, len(actions), MARK_EVERY):
         part = actions[begin : begin + MARK_EVERY]
-        if isinstance(player.unwrapped, AtariGame):
-            observation = player.unwrapped.fast_forward(part)
-        else:
-            for action in part:
-                observation, *_ = player.step(action)
+        observation = player.family.human.advance(player, part)
         marks.append(observation_checksum(observation))
     player.close()
     return tuple(marks)

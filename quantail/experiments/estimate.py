@@ -1,6 +1,5 @@
 """Estimate the frames, time and memory of a study before it starts."""
 
-import sys
 import tempfile
 import time
 from collections.abc import Sequence
@@ -8,20 +7,17 @@ from contextlib import closing
 from dataclasses import dataclass
 from pathlib import Path
 
+import psutil
+
 from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.study import Job
 from quantail.replay import ReplayStore, sampler_class
 from quantail.replay.memory import human_bytes
-from quantail.runs.tables import complete_rows
+from quantail.runs.tables import read_table
 from quantail.spaces import ObservationSpec
 from quantail.text import counted
 from quantail.training.train import pick_device, prepare
-
-try:
-    import resource
-except ImportError:  # not on Windows
-    resource = None  # type: ignore[assignment]
 
 MEASURING = 8.0  # maximum seconds for measuring all combinations
 EACH = 0.5  # maximum seconds for measuring one combination
@@ -82,7 +78,7 @@ def estimate(folder: StudyFolder, jobs: Sequence[Job], at_once: int) -> Estimate
             left = max(s.steps - folder.state(job.name).steps, 0)
             seconds += left * cost.step
             seconds += left / s.evaluation_every * s.evaluation_steps * cost.evaluation_step
-            frames += left * s.action_repeat
+            frames += left * job.frames_per_step
     measured = sum(cost.measured for cost in costs.values())
     source = "from a short measurement"
     if measured < len(costs):
@@ -94,7 +90,7 @@ def estimate(folder: StudyFolder, jobs: Sequence[Job], at_once: int) -> Estimate
         runs=len(jobs),
         frames=frames,
         seconds=seconds / max(runs, 1),
-        bytes=runs * (most + _process_bytes()),
+        bytes=runs * (most + psutil.Process().memory_info().rss),
         source=source,
         open_ended=any(not job.settings.evaluation_steps for job in jobs),
     )
@@ -109,16 +105,6 @@ def in_words(seconds: float) -> str:
     return counted(max(1, round(seconds)), "second")
 
 
-def _process_bytes() -> int:
-    """Return the largest memory of this process so far; on Windows, its present memory."""
-    if resource is None:
-        import psutil
-
-        return int(psutil.Process().memory_info().rss)
-    unit = 1 if sys.platform == "darwin" else 1024  # of ru_maxrss, in bytes
-    return int(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss) * unit
-
-
 def _family(env: str) -> str:
     """Return the family of environments with similar cost: ALE, MinAtar, or the id itself."""
     return env.rpartition("/")[0] or env
@@ -129,11 +115,11 @@ def _cost_from_runs(folder: StudyFolder, kind: tuple[str, str]) -> Cost | None:
     for name, job in folder.jobs.items():
         if (job.config.label, _family(job.env)) != kind:
             continue
-        rows = complete_rows(folder.run(name).table("timing"))
-        steps = int(rows[-1]["steps"]) if rows else 0
+        timing = read_table(folder.run(name).table("timing"))
+        steps = int(timing["steps"].max(initial=0))
         if steps >= 2 * job.settings.learning_starts:
             info = folder.run(name).read()
-            seconds = float(rows[-1]["seconds"]) / steps
+            seconds = float(timing["seconds"][-1]) / steps
             return Cost(seconds, seconds / 2, _bytes(job, info.observation), measured=False)
     return None
 

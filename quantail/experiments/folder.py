@@ -14,7 +14,7 @@ from quantail.fields import shown
 from quantail.files import hold, read_json, write_json
 from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder, check_schema
-from quantail.runs.tables import complete_rows
+from quantail.runs.tables import read_table
 from quantail.trust import Trust, origin_of, trusted_modules
 
 SCHEMA = 1
@@ -164,9 +164,9 @@ def _seeds(study: Study) -> list[int]:
 def _last_timing(timing: Path) -> tuple[int, float]:
     """Return steps and steps per second from the last complete row of timing.csv; 0 without one."""
     try:
-        last = complete_rows(timing)[-1]
-        return int(last["steps"]), float(last["steps_per_second"])
-    except (OSError, IndexError, KeyError, TypeError, ValueError):
+        table = read_table(timing)
+        return int(table["steps"][-1]), float(table["steps_per_second"][-1])
+    except (QuantailError, IndexError):
         return 0, 0.0
 
 

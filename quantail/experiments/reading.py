@@ -10,7 +10,7 @@ from typing import Any
 import gymnasium as gym
 
 from quantail import registry
-from quantail.envs.make import kind_of
+from quantail.envs.families import find_family, require_trusted_env
 from quantail.errors import QuantailError
 from quantail.experiments.results import FIRST, SCORES, THEN
 from quantail.experiments.study import Axis, Study, Variant, value_name
@@ -262,8 +262,8 @@ def _with_values(study: Study, name: str, values: Sequence[str], flag: str) -> S
 def _games(games: Sequence[str], origin: Origin | None) -> tuple[str, ...]:
     for game in games:
         if origin is not None:
-            origin.require_of(game)
-        kind_of(game)  # raises an error for an unknown id
+            require_trusted_env(game, origin)
+        find_family(game)  # raises an error for an unknown id
     if twice := next((one for one in games if list(games).count(one) > 1), None):
         raise QuantailError(f"games has {twice} twice.")
     return tuple(games)

@@ -14,7 +14,7 @@ from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.study import Config, Job, Study
 from quantail.files import write_text
-from quantail.runs.tables import complete_rows
+from quantail.runs.tables import read_rows
 from quantail.trust import Trust
 
 Array = NDArray[np.float64]
@@ -54,7 +54,7 @@ def _rows(folder: StudyFolder, job: Job, study: Study, header: Sequence[str]) ->
         "seed": str(job.seed),
         "total_steps": str(job.settings.steps),
     }
-    rows = complete_rows(folder.run(job.name).table("evaluations"))
+    rows = read_rows(folder.run(job.name).table("evaluations"))
     return [[{**row, **about}[name] for name in header] for row in rows]
 
 

@@ -9,7 +9,8 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quantail import registry
-from quantail.envs import default_preset, make
+from quantail.envs import find_family, make
+from quantail.envs.families import require_trusted_env
 from quantail.errors import QuantailError
 from quantail.fields import shown
 from quantail.recipes import compose
@@ -78,10 +79,11 @@ class Job:
     seed: int
     changes: Changes  # settings that differ from the preset and the agent
     settings: Settings
+    frames_per_step: int
 
     @property
     def frames(self) -> int:
-        return self.settings.steps * self.settings.action_repeat
+        return self.settings.steps * self.frames_per_step
 
 
 @dataclass(frozen=True)
@@ -124,8 +126,8 @@ class Study:
         for config, env in itertools.product(self.configs(), self.games):
             if self.origin is not None:
                 # Even if the id is registered here: each run imports the module in its own process.
-                self.origin.require_of(env)
-            fitting = default_preset(env)
+                require_trusted_env(env, self.origin)
+            fitting = find_family(env).preset
             preset = self.preset or fitting
             changes = {**STUDY_DEFAULTS, **self.settings, **config.changes}
             try:
@@ -133,6 +135,7 @@ class Study:
                     if kind in changes and self.origin is not None:
                         registry.admit(kind, changes[kind], self.origin)
                 settings = compose(preset, changes, base=fitting)
+                frames = find_family(env, settings).frames_per_step
                 risk_config_of(settings, parse_risk(settings.risk, self.origin), self.origin)
             except QuantailError as error:
                 raise QuantailError(f"study {self.name}, {config.label} on {env}: {error}") from error
@@ -144,7 +147,8 @@ class Study:
                         f"{config.label} on {env} would both be called {name}."
                     )
                 seeded = settings.with_changes({"seed": seed})
-                jobs[name] = Job(name, env, preset, config, seed, {**changes, "seed": seed}, seeded)
+                changed = {**changes, "seed": seed}
+                jobs[name] = Job(name, env, preset, config, seed, changed, seeded, frames)
         return tuple(jobs.values())
 
     def trusting(self, modules: frozenset[str]) -> "Study":

@@ -1,7 +1,8 @@
 """Check that a replay buffer fits in memory."""
 
-import os
 from pathlib import Path
+
+import psutil
 
 from quantail.errors import QuantailError
 
@@ -9,28 +10,22 @@ from quantail.errors import QuantailError
 def require_memory(needed: int) -> None:
     """Raise an error if a replay buffer of this size does not fit in the available memory."""
     free = available_memory()
-    if free is not None and needed > 0.9 * free:
+    if needed > 0.9 * free:
         raise QuantailError(
             f"the replay buffer needs {human_bytes(needed)} and {human_bytes(free)} of memory is free: "
             "set a smaller buffer_size."
         )
 
 
-def available_memory() -> int | None:
-    """Return the bytes that the kernel and the container have available, or None if unknown."""
-    limits = []
+def available_memory() -> int:
+    """Return the bytes that the system and the container, if there is one, have available."""
+    free = int(psutil.virtual_memory().available)
+    group = Path("/sys/fs/cgroup")
     try:
-        facts = dict(line.split(":") for line in Path("/proc/meminfo").read_text().splitlines())
-        limits.append(int(facts["MemAvailable"].split()[0]) * 1024)
-        group = Path("/sys/fs/cgroup")
-        most = (group / "memory.max").read_text().strip()
-        if most != "max":
-            limits.append(int(most) - int((group / "memory.current").read_text()) + _reclaimable(group))
-    except (OSError, ValueError, KeyError):
-        pass
-    if not limits and hasattr(os, "sysconf") and "SC_PHYS_PAGES" in os.sysconf_names:
-        limits.append(os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE"))
-    return min(limits, default=None)
+        most, used = ((group / f"memory.{name}").read_text() for name in ("max", "current"))
+        return min(free, int(most) - int(used) + _reclaimable(group))
+    except (OSError, ValueError):  # no container, or one without a limit, whose limit is "max"
+        return free
 
 
 def _reclaimable(group: Path) -> int:

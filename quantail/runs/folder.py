@@ -15,13 +15,13 @@ from typing import Any
 
 import torch
 
-from quantail.envs.make import FUNCTION
+from quantail.envs.source import FUNCTION
 from quantail.errors import QuantailError, damage
-from quantail.evaluation.protocols import own_protocol
+from quantail.evaluation.protocols import Protocol
 from quantail.files import check_seal, hold, link_error, read_json, write_sealed, write_text
+from quantail.runs.tables import TABLES
 from quantail.settings import DEFAULTS, Settings, is_dotted
 from quantail.spaces import ActionSpec, ObservationSpec
-from quantail.runs.tables import TABLES
 
 SCHEMA = 1
 LOCK = ".lock"
@@ -39,7 +39,13 @@ class RunInfo:
     settings: Settings
     observation: ObservationSpec
     actions: ActionSpec
+    protocol: Protocol  # of evaluations in training
     threads: int
+
+    @property
+    def frames_per_step(self) -> int:
+        """The number of frames of the emulator that a step takes; 1 where there is no emulator."""
+        return self.protocol.action_repeat
 
 
 class RunFolder:
@@ -134,7 +140,7 @@ class RunFolder:
                 "agent": info.settings.agent,
                 "preset": info.preset,
                 "settings": info.settings.to_dict(),
-                "protocol": own_protocol(info.settings).to_dict(),
+                "protocol": info.protocol.to_dict(),
                 "observation": info.observation.to_dict(),
                 "actions": asdict(info.actions),
                 "threads": info.threads,
@@ -165,6 +171,7 @@ class RunFolder:
                 settings=_settings(path, content["settings"]),
                 observation=ObservationSpec.from_dict(content["observation"]),
                 actions=ActionSpec(**content["actions"]),
+                protocol=_protocol(path, content["protocol"]),
                 threads=content["threads"],
             )
         except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
@@ -235,6 +242,13 @@ def _settings(path: Path, settings: dict[str, Any]) -> Settings:
         )
     try:
         return Settings().with_changes(settings)
+    except QuantailError as error:
+        raise QuantailError(f"{path} is damaged: {error}") from error
+
+
+def _protocol(path: Path, protocol: Any) -> Protocol:
+    try:
+        return Protocol.from_dict(protocol)
     except QuantailError as error:
         raise QuantailError(f"{path} is damaged: {error}") from error
 

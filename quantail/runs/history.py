@@ -1,6 +1,5 @@
 """Read back what runs wrote, and group runs that differ only by their seed."""
 
-import csv
 from collections.abc import Sequence
 from dataclasses import dataclass
 from pathlib import Path
@@ -9,16 +8,16 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.errors import QuantailError, damage
+from quantail.errors import QuantailError
 from quantail.evaluation.games import family_of
-from quantail.evaluation.protocols import Protocol, own_protocol
+from quantail.evaluation.protocols import Protocol
 from quantail.recipes import parts_of
-from quantail.settings import Settings
 from quantail.runs.checkpoints import Checkpoints
-from quantail.runs.results import saved_results
-from quantail.training.risk_config import describe_risk
 from quantail.runs.folder import RunFolder, RunInfo
-from quantail.runs.tables import complete_rows
+from quantail.runs.results import saved_results
+from quantail.runs.tables import read_table
+from quantail.settings import Settings
+from quantail.training.risk_config import describe_risk
 
 Array = NDArray[np.float64]
 
@@ -57,7 +56,7 @@ class History:
     @property
     def protocol(self) -> Protocol:
         """The protocol of the learning curve."""
-        return own_protocol(self.settings)
+        return self.info.protocol
 
 
 @dataclass(frozen=True)
@@ -87,22 +86,16 @@ def read_history(run: str | Path) -> History:
     """Read the files of a run, which may still be in progress."""
     folder = RunFolder(run)
     info = folder.read()
-    table = folder.table("evaluations")
-    try:
-        rows = complete_rows(table)
-        agent = [row for row in rows if row["policy"] == "agent"]
-        random = [float(row["mean"]) for row in rows if row["policy"] == "random"]
-        curve = {name: np.array([float(row[name]) for row in agent]) for name in CURVE}
-    except (KeyError, ValueError, csv.Error) as error:
-        raise QuantailError(f"{table} is damaged: {damage(error)}.") from error
+    table = read_table(folder.table("evaluations"))
+    agent, random = table["policy"] == "agent", table["mean"][table["policy"] == "random"]
     checkpoints = Checkpoints(folder.checkpoints)
     last = checkpoints.read("last") if checkpoints.names() else None
     return History(
         path=folder.path,
         info=info,
         about=folder.about(),
-        curve=curve,
-        random=random[0] if random else float("nan"),
+        curve={name: table[name][agent].astype(np.float64) for name in CURVE},
+        random=float(random[0]) if len(random) else float("nan"),
         results=saved_results(run),
         steps=last.steps if last else 0,
         seconds=last.seconds if last else {},

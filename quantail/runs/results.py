@@ -40,7 +40,7 @@ def save_result(run: str | Path, agent: Agent, evaluation: Evaluation) -> Path:
         "created": datetime.now(UTC).isoformat(timespec="microseconds"),
         "run_seed": agent.settings.seed,
         "steps": agent.checkpoint,
-        "frames": agent.checkpoint * agent.settings.action_repeat,
+        "frames": agent.checkpoint * RunFolder(run).read().frames_per_step,
     }
     write_json(path, content | evaluation.to_dict())
     return path

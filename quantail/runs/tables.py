@@ -1,4 +1,4 @@
-"""CSV tables of a run, which are appended row by row and truncated when a checkpoint is restored."""
+"""CSV tables of a run: write them row by row, truncate them for a checkpoint, and read them."""
 
 import csv
 import io
@@ -8,7 +8,10 @@ from collections.abc import Mapping
 from pathlib import Path
 from typing import Any
 
-from quantail.errors import QuantailError
+import numpy as np
+from numpy.typing import NDArray
+
+from quantail.errors import QuantailError, damage
 from quantail.files import no_follow, write_text
 
 METRICS = (
@@ -44,8 +47,20 @@ EVALUATIONS = (
     "max",
 )
 
-
 TABLES = {"metrics": METRICS, "timing": TIMING, "episodes": EPISODES, "evaluations": EVALUATIONS}
+COUNTS = {
+    "steps",
+    "frames",
+    "updates",
+    "episodes",
+    "replay_steps",
+    "env",
+    "seed",
+    "length",
+    "terminated",
+}
+TEXTS = {"policy", "protocol", "risk"}
+Columns = dict[str, NDArray[Any]]
 
 
 class CsvTable:
@@ -112,25 +127,52 @@ class CsvTable:
         return (",".join(self.columns) + "\n").encode()
 
 
-def complete_rows(path: Path) -> list[dict[str, str]]:
-    """Return the rows of a table by column name; none if there is no file.
+def read_table(path: Path) -> Columns:
+    """Return the columns of a table of a run by name, with the complete rows so far.
 
-    A row that is being written, or that lacks cells, is left out.
+    Counts are int64, texts are str, and all other columns are float64, in which an empty cell is NaN.
+    The name of the file says which table it is. Without the file, the columns are empty.
     """
-    text = path.read_text(encoding="utf-8") if path.exists() else ""
-    lines = io.StringIO(text[: text.rfind("\n") + 1], newline="")
-    return [row for row in csv.DictReader(lines) if None not in row.values()]
+    header, rows = _read(path)
+    standard, columns = TABLES[path.stem], zip(*rows, strict=True) if rows else [()] * len(header)
+    found: Columns = {}
+    for name, cells in zip(header, columns, strict=True):
+        try:
+            if name in TEXTS and name in standard:  # a metric of the user may have the same name
+                found[name] = np.array(cells, np.str_)
+            elif name in COUNTS and name in standard:
+                found[name] = np.array([int(cell) for cell in cells], np.int64)
+            else:
+                found[name] = np.array([float(cell or "nan") for cell in cells], np.float64)
+        except (ValueError, OverflowError) as error:
+            raise QuantailError(f"{path} is damaged in column {name}: {damage(error)}.") from error
+    return found
 
 
-def last_step(path: Path, columns: tuple[str, ...]) -> int:
-    """Return the largest step in a table of a run; raise an error if the file is no such table."""
-    content = path.read_bytes() if path.exists() else b""
-    *lines, _ = content.split(b"\n")  # what follows the last newline is not a complete row
-    firsts = [line.split(b",")[0] for line in lines[1:]]
-    header = lines[0].decode(errors="replace").split(",")[: len(columns)] if lines else list(columns)
-    if header != list(columns) or not all(map(bytes.isdigit, firsts)):
-        raise QuantailError(f"{path} is damaged or is not a table of this run.")
-    return max((int(first[:18]) for first in firsts), default=0)
+def read_rows(path: Path) -> list[dict[str, str]]:
+    """Return the complete rows of a table of a run, as the texts in the file by column name."""
+    header, rows = _read(path)
+    return [dict(zip(header, row, strict=True)) for row in rows]
+
+
+def _read(path: Path) -> tuple[list[str], list[list[str]]]:
+    """Return the header and the rows of a table; a row that lacks cells is left out."""
+    columns = TABLES[path.stem]
+    try:
+        content = path.read_bytes() if path.exists() else b""
+        # What follows the last newline is being written, or was when its process was killed.
+        lines = content[: content.rfind(b"\n") + 1].decode()
+        header, *rows = csv.reader(io.StringIO(lines, newline="")) if lines else [list(columns)]
+    except (OSError, UnicodeDecodeError, csv.Error) as error:
+        raise QuantailError(f"{path} cannot be read: {damage(error)}.") from error
+    started = lines or ",".join(columns).encode().startswith(content)
+    if not started or not set(columns) <= set(header):
+        raise QuantailError(
+            f"{path} is damaged or is not a table of a run: its first row is not {','.join(columns)}."
+        )
+    if any(len(row) > len(header) for row in rows):
+        raise QuantailError(f"{path} is damaged: a row has more cells than the first row.")
+    return header, [row for row in rows if len(row) == len(header)]
 
 
 def _cell(value: Any) -> str:

@@ -93,7 +93,7 @@ def build_parts(
     agent = Agent(network, s, info.observation, info.actions, source, risk_config.evaluation)
     schedules = Schedules(s, risk_config, build_schedule(s))
     collector = _build_collector(info, source, risk_config, learner, generators, clock, store, warn)
-    metrics = Metrics(s, counters, clock, learner, store)
+    metrics = Metrics(info.frames_per_step, counters, clock, learner, store)
     support = SupportWatch(*limits) if (limits := network.head.support()) else None
     monitor = Monitor(info, folder, counters, scores, clock, learner, schedules, collector, signals)
     progress = Progress(folder.path, description or {}, agent, counters, monitor.status, monitor.summary)
@@ -122,11 +122,11 @@ def build_parts(
         clock=clock,
         learner=learner,
         replay=replay,
-        recorder=Recorder(s, store, counters, support, warn),
+        recorder=Recorder(info, store, counters, support, warn),
         collector=collector,
         schedules=schedules,
         agent=agent,
-        evaluator=Evaluator(s, source, agent),
+        evaluator=Evaluator(info, source, agent),
         metrics=metrics,
         memory=MemoryWatch(store),
         monitor=monitor,

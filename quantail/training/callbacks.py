@@ -70,6 +70,9 @@ class Callback:
 EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
+CALLBACKS: dict[str, type[Callback]] = {}  # the built-in ones by name
+
+
 class CallbackError(QuantailError):
     """A callback of the user raised an error."""
 

@@ -45,7 +45,7 @@ def description(folder: RunFolder, info: RunInfo, device: torch.device) -> dict[
         "agent": f"{agent}, risk {describe_risk(s)}, preset {info.preset}",
         "learning": learning,
         "replay": f"{registry.label('sampler', s.sampler)}, {s.buffer_size:,} steps, {memory}",
-        "budget": f"{s.steps:,} steps ({s.steps * s.action_repeat:,} frames), seed {s.seed}, "
+        "budget": f"{s.steps:,} steps ({s.steps * info.frames_per_step:,} frames), seed {s.seed}, "
         f"{counted(s.total_envs, 'environment')}, "
         f"{device.type} with {counted(info.threads, 'thread')}",
         **(

@@ -8,15 +8,14 @@ from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter
 from quantail.evaluation import Evaluation
 from quantail.evaluation.evaluate import PARALLEL_EPISODES, EvaluationStopped, play_episodes
-from quantail.evaluation.protocols import own_protocol
-from quantail.settings import Settings
+from quantail.runs.folder import RunInfo
 
 
 class Evaluator:
     """Plays evaluation episodes in environments of its own, by the protocol of the settings."""
 
-    def __init__(self, settings: Settings, source: EnvSource, agent: Agent) -> None:
-        self.settings, self.source, self.agent = settings, source, agent
+    def __init__(self, info: RunInfo, source: EnvSource, agent: Agent) -> None:
+        self.info, self.source, self.agent = info, source, agent
         self._envs: list[Adapter] = []  # made when they are first needed
 
     def evaluate(self, steps: int, stop: Callable[[], bool]) -> Evaluation | None:
@@ -24,11 +23,11 @@ class Evaluator:
 
         The seed depends on the step alone, so a resumed run repeats the evaluation.
         """
-        s = self.settings
+        s = self.info.settings
         if not self._envs:
             episodes = PARALLEL_EPISODES if s.evaluation_steps else s.evaluation_episodes
             self._envs = [make(self.source, s) for _ in range(min(PARALLEL_EPISODES, episodes))]
-        protocol = own_protocol(s)
+        protocol = self.info.protocol
         seed = seeds.derived_seed(s.seed, f"evaluation {steps}")
         if not steps:
             protocol = protocol.changed(epsilon=1.0)

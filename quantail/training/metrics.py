@@ -5,7 +5,6 @@ from typing import Any
 from quantail.collecting.clock import Clock
 from quantail.learning.learner import Learner
 from quantail.replay import ReplayStore
-from quantail.settings import Settings
 from quantail.stateful import State, require_keys, require_numbers
 from quantail.training.counters import Counters
 
@@ -14,9 +13,14 @@ class Metrics:
     """Makes the rows, with means and rates since the previous one."""
 
     def __init__(
-        self, settings: Settings, counters: Counters, clock: Clock, learner: Learner, store: ReplayStore
+        self,
+        frames_per_step: int,
+        counters: Counters,
+        clock: Clock,
+        learner: Learner,
+        store: ReplayStore,
     ) -> None:
-        self.settings, self.counters, self.clock = settings, counters, clock
+        self.frames_per_step, self.counters, self.clock = frames_per_step, counters, clock
         self.learner, self.store = learner, store
         self._seconds, self._steps = 0.0, 0  # at the last row
 
@@ -25,7 +29,7 @@ class Metrics:
         counters, report = self.counters, self.learner.report()
         counters.last_loss = report.loss
         recent_return, recent_length = counters.recent_means()
-        both = {"steps": counters.steps, "frames": counters.steps * self.settings.action_repeat}
+        both = {"steps": counters.steps, "frames": counters.steps * self.frames_per_step}
         metrics = both | {
             "updates": self.learner.updates,
             "episodes": counters.episodes,

@@ -5,6 +5,7 @@ import math
 from quantail import registry
 from quantail.collecting.clock import Clock
 from quantail.collecting.collector import Collector
+from quantail.envs.families import modules_of_env
 from quantail.learning.learner import Learner
 from quantail.runs.folder import RunFolder, RunInfo
 from quantail.training.counters import Counters
@@ -43,7 +44,7 @@ class Monitor:
         return Status(
             steps=steps,
             total_steps=s.steps,
-            frames=steps * s.action_repeat,
+            frames=steps * self.info.frames_per_step,
             epsilon=self.epsilon(),
             loss=self.counters.last_loss,
             recent_return=self.counters.recent_means()[0],
@@ -57,12 +58,12 @@ class Monitor:
             run=self.folder.path,
             steps=steps,
             total_steps=s.steps,
-            frames=steps * s.action_repeat,
+            frames=steps * self.info.frames_per_step,
             risk=registry.label("risk", s.played_risk()),
             mean_only=self.learner.online.head.mean_only,
             scores=self.scores,
             seconds=dict(self.clock.seconds),
             updates=self.learner.updates,
             stopped_by=self.signals.name or stop_reason,
-            trust=trust_flags(modules_of([self.info.env, *s.names_of_code()])),
+            trust=trust_flags(modules_of(s.names_of_code()) | modules_of_env(self.info.env)),
         )

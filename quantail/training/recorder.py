@@ -3,9 +3,9 @@
 from collections.abc import Callable
 
 from quantail.agents.actor import Episode, Transition
-from quantail.envs.training_signal import training_signal
+from quantail.envs.training_reward import training_reward
 from quantail.replay import ReplayStore
-from quantail.settings import Settings
+from quantail.runs.folder import RunInfo
 from quantail.training.counters import Counters
 from quantail.training.progress import FinishedEpisode
 from quantail.training.support import SupportWatch
@@ -16,32 +16,26 @@ class Recorder:
 
     def __init__(
         self,
-        settings: Settings,
+        info: RunInfo,
         store: ReplayStore,
         counters: Counters,
         support: SupportWatch | None,  # if the head has a fixed range
         warn: Callable[[str], None],
     ) -> None:
-        self.settings, self.store, self.counters = settings, store, counters
+        self.info, self.store, self.counters = info, store, counters
         self.support, self._warn = support, warn
         self._ended: list[FinishedEpisode] = []
 
     def add(self, transition: Transition) -> None:
         """Count and store a transition."""
         self.counters.steps += 1
-        reward, terminal = training_signal(
-            self.settings,
-            transition.reward,
-            terminated=transition.terminated,
-            life_lost=transition.life_lost,
-        )
         self.store.add(
             transition.env,
             transition.frame,
             transition.action,
-            reward,
+            training_reward(self.info.settings, transition.reward),
             first=transition.first,
-            terminal=terminal,
+            terminal=transition.ends_return,
         )
         if transition.truncated:
             self.store.truncate(transition.env, transition.next_frame)
@@ -59,7 +53,7 @@ class Recorder:
         self._ended.append(
             FinishedEpisode(
                 steps=steps,
-                frames=steps * self.settings.action_repeat,
+                frames=steps * self.info.frames_per_step,
                 env=transition.env,
                 seed=episode.seed,
                 actions=episode.actions,
@@ -68,6 +62,6 @@ class Recorder:
             )
         )
         if self.support:
-            returns = self.store.newest_returns(transition.env, self.settings.discount)
+            returns = self.store.newest_returns(transition.env, self.info.settings.discount)
             if warning := self.support.warning(returns):
                 self._warn(warning)

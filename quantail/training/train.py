@@ -8,9 +8,10 @@ from typing import Any
 import torch
 
 from quantail.agents.agent import Agent, Risk
-from quantail.envs import EnvSource, default_preset, make, specs_of
-from quantail.envs.make import env_from_file, name_of, require_fresh
+from quantail.envs import EnvSource, find_family, make, specs_of
+from quantail.envs.source import env_from_file, name_of, require_fresh
 from quantail.errors import DIVERGED, QuantailError
+from quantail.evaluation.protocols import own_protocol
 from quantail.networks import build_network
 from quantail.networks.trial import try_network
 from quantail.parts import admit_parts
@@ -81,7 +82,7 @@ def prepare(
     **settings: Any,
 ) -> Trainer:
     """Create the folder of a run and return its trainer; takes the arguments of `train`."""
-    fallback = default_preset(env)
+    fallback = find_family(env).preset
     preset = preset or fallback
     arguments = {"agent": agent, "risk": None if risk is None else str(parse_risk(risk))}
     given = {name: value for name, value in arguments.items() if value is not None}
@@ -97,7 +98,8 @@ def prepare(
     for metric in try_network(chosen, observation, actions.count):
         require_metric_name(metric)
     threads = chosen.threads or torch.get_num_threads()
-    info = RunInfo(name_of(env), preset, chosen, observation, actions, threads)
+    protocol = own_protocol(find_family(env, chosen), chosen)
+    info = RunInfo(name_of(env), preset, chosen, observation, actions, protocol, threads)
     folder = RunFolder(out or default_folder(info.env, chosen.agent, chosen.seed))
     folder.require_new()
     require_callbacks(callbacks)

@@ -5,7 +5,7 @@ from quantail.errors import QuantailError
 from quantail.replay.journal import newest_step
 from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder
-from quantail.runs.tables import TABLES, last_step
+from quantail.runs.tables import TABLES, read_table
 from quantail.settings import Settings
 
 
@@ -20,7 +20,7 @@ def require_never_saved(folder: RunFolder, settings: Settings) -> None:
     """
     due = min(settings.checkpoint_every, settings.evaluation_every)
     due += settings.num_envs * (CHUNK if settings.engine == "ray" else 1)  # steps arrive in chunks
-    steps = max(last_step(folder.table(name), columns) for name, columns in TABLES.items())
+    steps = max(int(read_table(folder.table(name))["steps"].max(initial=0)) for name in TABLES)
     signs = {
         "it has saved before": folder.has_saved(),
         f"its tables go to step {steps:,}": steps >= due,

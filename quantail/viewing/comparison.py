@@ -50,7 +50,7 @@ class Comparison:
     game: str
     run: Series
     others: tuple[Series, ...]
-    action_repeat: int
+    frames_per_step: int
 
     def frames(self) -> Array:
         """Return some numbers of frames at which the run was evaluated and another curve is known."""
@@ -102,10 +102,10 @@ class Comparison:
                 style = {"color": colour(coloured), "lw": 1.3, "label": f"{other.agent}, {other.source}"}
                 coloured += 1
             grey = grey or not same
-            steps = other.frames[within] / self.action_repeat
+            steps = other.frames[within] / self.frames_per_step
             axes.plot(steps, other.scores[within], marker="." if within.sum() < 3 else "", **style)
         axes.plot(
-            self.run.frames / self.action_repeat,
+            self.run.frames / self.frames_per_step,
             self.run.scores,
             color=colour(0),
             lw=2,
@@ -113,7 +113,7 @@ class Comparison:
         )
         if grey:
             axes.plot([], [], color="0.8", label="other agents")
-        count_axis(axes, self.action_repeat)
+        count_axis(axes, self.frames_per_step)
         axes.set_ylabel("mean return")
         figure.legend(loc="outside lower center")
         return figure
@@ -132,7 +132,7 @@ def compare(run: str | Path, others: Sequence[str | Path]) -> Comparison:
     ordered = sorted(
         found, key=lambda one: (not same_agent(one.agent, own.agent), one.agent, one.source)
     )
-    return Comparison(game, own, tuple(ordered), history.settings.action_repeat)
+    return Comparison(game, own, tuple(ordered), history.info.frames_per_step)
 
 
 def same_agent(one: str, other: str) -> bool:

@@ -46,7 +46,7 @@ def learning_curves(groups: Sequence[Group]) -> Figure:
     random = float(np.mean([run.random for group in groups for run in group.runs]))
     if np.isfinite(random):
         axes.axhline(random, color="0.5", ls=":", lw=1, label="random play")
-    count_axis(axes, groups[0].settings.action_repeat)
+    count_axis(axes, groups[0].runs[0].info.frames_per_step)
     axes.set_ylabel("mean evaluation return")
     axes.legend(loc="best")
     return figure

@@ -8,7 +8,6 @@ from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
 from quantail.envs import EnvSource
-from quantail.envs.names import action_names
 from quantail.taus import midpoints
 from quantail.viewing.pictures import picture_of, with_pictures
 
@@ -31,7 +30,7 @@ def find_moments(agent: Agent, env: EnvSource | None = None, *, seed: int = 1) -
     played = with_pictures(env or agent.env, agent)
     try:
         observation, _ = played.reset(seed=seed)
-        names = tuple(action_names(played))
+        names = tuple(played.action_names())
         first = Moment(0, observation, picture_of(played), "the start", names)
         decisive: Moment | None = None
         uncertain: Moment | None = None

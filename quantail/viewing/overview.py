@@ -54,6 +54,6 @@ def _draw_curve(axes: Axes, history: History) -> None:
     axes.axhline(random, color="0.5", ls=":", label="random play")
     axes.legend(loc="best")
     axes.set_ylim(bottom=min(0.0, random, float(np.min(curve["q25"]))))
-    count_axis(axes, history.settings.action_repeat)
+    count_axis(axes, history.info.frames_per_step)
     axes.set_ylabel("raw episode return")
     axes.set_title("learning curve: mean and quartiles of each evaluation")

@@ -63,21 +63,21 @@ def new_figure(width: float = 5.2, height: float = 3.2) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def count_axis(axes: Axes, action_repeat: int) -> None:
+def count_axis(axes: Axes, frames_per_step: int) -> None:
     """Label the x axis with steps, and with frames above if they differ."""
     from matplotlib.ticker import EngFormatter
 
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
-    if action_repeat == 1:
+    if frames_per_step == 1:
         axes.set_xlabel("steps (1 step = 1 frame)")
         return
     axes.set_xlabel("steps (decisions of the agent)")
 
     def to_frames(steps: Any) -> Any:
-        return steps * action_repeat
+        return steps * frames_per_step
 
     def to_steps(frames: Any) -> Any:
-        return frames / action_repeat
+        return frames / frames_per_step
 
     frames = axes.secondary_xaxis("top", functions=(to_frames, to_steps))
     frames.xaxis.set_major_formatter(EngFormatter(sep=""))

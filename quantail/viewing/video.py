@@ -10,7 +10,6 @@ import numpy as np
 from quantail.agents.agent import Agent, Risk
 from quantail.envs import EnvSource
 from quantail.envs.adapt import Adapter
-from quantail.envs.names import action_names, picture_legend
 from quantail.errors import QuantailError
 from quantail.extras import require_extra
 from quantail.risk import RiskMeasure, parse_risk
@@ -63,9 +62,7 @@ def make_video(
     try:
         with closing(with_pictures(env or agent.env, agent)) as played, styled():
             rate = fps or min(int(played.metadata.get("render_fps") or 10), DEFAULT_MAX_FPS)
-            renderer = FrameRenderer(
-                action_names(played), measure, rate, played.name, picture_legend(played)
-            )
+            renderer = FrameRenderer(played.action_names(), measure, rate, played.name, played.legend())
             writer = imageio_ffmpeg.write_frames(
                 str(part), PIXELS, fps=rate, macro_block_size=2, ffmpeg_log_level="quiet"
             )

@@ -10,24 +10,19 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantail.envs.adapt import Adapter, observation_checksum
-from quantail.envs.make import kind_of
-from quantail.envs.player import make_player
+from quantail.envs.human import Colour
+from quantail.envs.make import make_player
 from quantail.errors import QuantailError
 from quantail.evaluation.starts import MARK_EVERY, Game, Recording, read_recording
 from quantail.extras import require_extra
 from quantail.training.signals import StopSignals
-from quantail.viewing.keys import Keyboard, controls_of
+from quantail.viewing.keys import Keyboard
 
-Colour = tuple[int, int, int]
 Text = tuple[str, Colour]
 
 HEIGHT = 630  # approximate height of the picture, in pixels of the screen
 MIN_WIDTH, MARGIN = 760, 12
-CELL = 12  # pixels of a MinAtar cell, including a gap of one pixel
 WHITE, GREY, GROUND = (255, 255, 255), (178, 184, 196), (24, 26, 32)
-# One colour for each channel of a MinAtar game.
-HEX = "5ac8fa ffffff 787882 fa823c ff505a 78dc6e f0c83c 3c6ef0 be78fa fa96c8"
-CELLS = [(word[0], word[1], word[2]) for word in map(bytes.fromhex, HEX.split())]
 
 
 class Window:
@@ -101,15 +96,16 @@ class Play:
     ) -> None:
         self.file, self.recording, self.seed = file, recording, seed
         _open_display()  # first, because an environment that draws with pygame fails without a display
-        self.kind, self.player = kind_of(env), _make_visible(env)
-        self.controls = controls_of(self.kind, self.player)
+        self.player = _make_visible(env)
+        self.human = self.player.family.human
+        self.controls = self.human.controls(self.player)
         self.fps = self.controls.rate if fps is None else fps  # 0 means as fast as possible
         self.keyboard = Keyboard()
         self.state: Literal["ready", "playing", "paused", "over"] = "ready"
         self._begin()
-        picture = self._picture()
+        picture = self.human.picture(self.player)
         scale = scale or max(1, HEIGHT // picture.shape[0])
-        self.window = Window(f"{env} · quantail play", picture, scale, 2 if self.kind == "atari" else 1)
+        self.window = Window(f"{env} · quantail play", picture, scale, self.human.pixel_width)
         self._draw()
 
     def run(self) -> StopSignals:
@@ -190,26 +186,21 @@ class Play:
         recording.write(self.file)
         self.recording, self.seed, self._actions = recording, self.seed + 1, []
 
-    def _picture(self) -> NDArray[np.uint8]:
-        return _cells(self.player) if self.kind == "minatar" else np.asarray(self.player.render())
-
     def _draw(self) -> None:
         games = len(self.recording.games) + (self.state != "over")
-        steps = "frames" if self.kind == "atari" else "steps"
-        status = (f"Score {self._score:g}", f"{self._steps:,} {steps}", f"Game {games}")
+        status = (f"Score {self._score:g}", f"{self._steps:,} {self.human.unit}", f"Game {games}")
         keys = (self.controls.words, "P pause", "R next game", "Esc save and quit")
         strip = [[(word, WHITE) for word in status], [(word, GREY) for word in keys]]
         strip[0].append((f"Recording to {self.file.name}", GREY))
-        if self.kind == "minatar":
-            names = _channel_names(self.player)
-            strip.append([(name, CELLS[i % len(CELLS)]) for i, name in enumerate(names)])
+        if legend := self.human.legend(self.player):
+            strip.append(legend)
         message = {
             "ready": ["Ready?", "Press any key to begin"],
             "playing": [],
             "paused": ["Paused", "Press P to continue"],
             "over": [f"Game over, score {self._score:g}", "Press R for the next game, Esc to quit"],
         }[self.state]
-        self.window.show(self._picture(), strip, message)
+        self.window.show(self.human.picture(self.player), strip, message)
 
 
 def _make_visible(env: str) -> Adapter:
@@ -230,23 +221,6 @@ def _make_visible(env: str) -> Adapter:
     if not (isinstance(picture, np.ndarray) and picture.ndim == 3 and picture.shape[2] == 3):
         raise no_picture
     return player
-
-
-def _channel_names(player: Adapter) -> list[str]:
-    """Return the names of the channels of a MinAtar game, in their order."""
-    channels: dict[str, int] = player.unwrapped.game.env.channels  # type: ignore[attr-defined]
-    return [name.replace("_", " ") for name, _ in sorted(channels.items(), key=lambda item: item[1])]
-
-
-def _cells(player: Adapter) -> NDArray[np.uint8]:
-    """Return a MinAtar game in bright colours, because its own are too dark to distinguish."""
-    state = player.unwrapped.game.state()  # type: ignore[attr-defined]
-    picture = np.zeros((*state.shape[:2], 3), np.uint8)
-    for channel in reversed(range(state.shape[2])):
-        picture[state[:, :, channel].astype(bool)] = CELLS[channel % len(CELLS)]
-    picture = picture.repeat(CELL, axis=0).repeat(CELL, axis=1)
-    picture[::CELL], picture[:, ::CELL] = 0, 0
-    return picture
 
 
 def _open_display() -> Any:

@@ -3,9 +3,9 @@ import numpy as np
 import pytest
 from gymnasium import spaces
 
-from quantail.envs import default_preset, kind_of, make, specs_of
+from quantail.envs import find_family, make, specs_of
 from quantail.envs.adapt import Adapter, observation_spec
-from quantail.envs.make import require_fresh
+from quantail.envs.source import require_fresh
 from quantail.errors import QuantailError
 from quantail.recipes import compose
 from quantail.spaces import ActionSpec
@@ -189,18 +189,18 @@ def test_continuous_actions_are_refused():
 
 
 @pytest.mark.parametrize(
-    ("env", "kind", "preset"),
+    ("env", "family", "preset"),
     [
-        ("CartPole-v1", "other", "small"),
+        ("CartPole-v1", "gymnasium", "small"),
         ("MinAtar/Asterix-v0", "minatar", "minatar"),
-        ("ALE/Pong-v5", "atari", "atari-paper"),
-        ("PongNoFrameskip-v4", "atari", "atari-paper"),
-        ("gymnasium.envs.classic_control:CartPole-v1", "other", "small"),
+        ("ALE/Pong-v5", "ale", "atari-paper"),
+        ("PongNoFrameskip-v4", "ale", "atari-paper"),
+        ("gymnasium.envs.classic_control:CartPole-v1", "gymnasium", "small"),
     ],
 )
-def test_the_default_preset_depends_on_the_environment(env, kind, preset):
-    assert kind_of(env) == kind
-    assert default_preset(env) == preset
+def test_the_family_of_an_environment_names_its_preset(env, family, preset):
+    found = find_family(env)
+    assert (found.name, found.preset) == (family, preset)
 
 
 @pytest.mark.parametrize(
@@ -214,7 +214,7 @@ def test_the_default_preset_depends_on_the_environment(env, kind, preset):
 )
 def test_an_unknown_environment_is_refused_with_the_most_similar_name(env, says):
     with pytest.raises(QuantailError, match=says):
-        kind_of(env)
+        find_family(env)
 
 
 def test_settings_for_ale_games_are_refused_for_other_environments():

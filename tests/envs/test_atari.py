@@ -5,7 +5,7 @@ from ale_py import roms
 from PIL import Image
 
 from quantail.envs import make, specs_of
-from quantail.envs.atari import AtariGame, area_average
+from quantail.envs.ale.game import AtariGame, area_average
 from quantail.recipes import compose
 
 

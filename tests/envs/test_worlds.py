@@ -11,9 +11,7 @@ from scipy import stats
 
 import quantail
 from quantail.distributions import ReturnDistribution
-from quantail.envs import make
-from quantail.envs.make import default_preset
-from quantail.envs.names import picture_legend
+from quantail.envs import find_family
 from quantail.envs.worlds import WORLDS, exact_distribution, solve
 from quantail.envs.worlds.exact import follow, one_deviation, static_best
 from quantail.errors import QuantailError
@@ -89,14 +87,14 @@ def test_a_step_after_the_end_is_refused():
 
 
 def test_rendered_images_have_a_legend(name):
-    assert picture_legend(make(name))
-    assert picture_legend(make("CartPole-v1")) == ""
+    assert quantail.make(name).legend()
+    assert quantail.make("CartPole-v1").legend() == ""
 
 
 def test_a_world_is_a_valid_gymnasium_environment_that_agents_can_use(name):
     env = quantail.make(name, render_mode="rgb_array")
     check_env(gym.make(name, render_mode="rgb_array").unwrapped, skip_render_check=True)
-    assert default_preset(name) == "worlds"
+    assert find_family(name).preset == "worlds"
     observation, _ = env.reset(seed=0)
     assert observation.sum() == 1
     assert env.render().dtype == np.uint8

@@ -7,8 +7,11 @@ import gymnasium as gym
 import numpy as np
 import pytest
 
+import quantail
 from quantail.agents.agent import Agent
 from quantail.envs import make
+from quantail.envs.adapt import Adapter
+from quantail.envs.ale import Ale, AleConfig
 from quantail.envs.limits import take_off_limit
 from quantail.envs.worlds import WORLDS, solve
 from quantail.errors import QuantailError
@@ -238,7 +241,7 @@ def test_an_environment_that_truncates_early_is_refused_and_late_steps_do_not_co
 
 
 def test_a_state_whose_continuations_are_truncated_is_refused(monkeypatch):
-    mine, adapter = ExactAgent(TruncatingLate), make(TruncatingLate)
+    mine, adapter = ExactAgent(TruncatingLate), quantail.make(TruncatingLate)
     rollout = play.play_episode(mine, adapter, Neutral(), 0, 0, 1)
     monkeypatch.setattr(TruncatingLate, "longest", 3)
     (probe,) = probe_states(mine, adapter, Neutral(), [rollout], 1, 50, seed=0)
@@ -254,10 +257,10 @@ def test_an_endless_episode_is_played_until_the_remaining_discount_is_negligible
 
 
 def test_a_time_limit_is_removed_from_any_wrapper():
-    adapter = make("CartPole-v1")
+    adapter = quantail.make("CartPole-v1")
     assert take_off_limit(adapter) == 500
     assert take_off_limit(adapter) is None
-    wrapped = make(lambda: gym.wrappers.TimeLimit(gym.make("CartPole-v1"), 7))
+    wrapped = quantail.make(lambda: gym.wrappers.TimeLimit(gym.make("CartPole-v1"), 7))
     assert take_off_limit(wrapped) == 7
 
 
@@ -307,7 +310,7 @@ def test_continuations_start_in_the_same_state_with_fresh_randomness():
 
 
 def test_minatar_can_be_reseeded_within_an_episode():
-    adapter = make("MinAtar/Breakout-v1")
+    adapter = quantail.make("MinAtar/Breakout-v1")
 
     def played(seed):
         adapter.reset(seed=3)
@@ -336,8 +339,7 @@ class Lives(RandomEnd):
 
 def test_all_lives_belong_to_the_same_episode():
     mine = ExactAgent(Lives)
-    mine.settings = mine.settings.with_changes({"life_loss_ends": True})
-    adapter = make(Lives)
+    adapter = Adapter(Lives(), 1, "lives", Ale(AleConfig(life_loss_ends=True)))
     rollout = play.play_episode(mine, adapter, Neutral(), 0, 0, 100)
     assert len(rollout.returns) == 15
     assert rollout.returns[:5] == pytest.approx(rollout.returns[5:10])
@@ -355,9 +357,16 @@ def test_remarks_say_when_the_distribution_is_not_that_of_the_played_policy():
     assert "Munchausen" in remarks(agent="m-iqn", n_step=1)
     assert "played under cvar:0.1" in remarks(n_step=1, risk="cvar:0.1")
     assert remarks(n_step=1, target_risk="cvar:0.1", risk="cvar:0.1") == ""
-    assert "whole games" in remarks("atari-paper")
     assert "only the mean" in remarks(agent="dqn", risk="cvar:0.1")
     assert "cvar" not in remarks(agent="dqn", risk="cvar:0.1")
+
+
+@pytest.mark.parametrize(("life_loss_ends", "count"), [(True, 1), (False, 0)])
+def test_a_remark_says_that_a_lost_life_ends_a_return(life_loss_ends, count, breakout):
+    mine = quantail.load(breakout)
+    mine.settings = mine.settings.with_changes({"life_loss_ends": life_loss_ends})
+    found = calibrate(mine, episodes=2, states=0)
+    assert sum("a lost life ends a return" in one for one in found.remarks) == count
 
 
 def test_the_command_prints_the_verdict_and_saves_the_figures(cartpoles, tmp_path, capsys):

@@ -3,7 +3,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 
-from quantail.envs import make
+from quantail.envs import find_family, make
 from quantail.errors import QuantailError
 from quantail.evaluation.protocols import (
     ABOUT,
@@ -15,6 +15,7 @@ from quantail.evaluation.protocols import (
 from quantail.recipes import compose
 
 PAPER = compose("atari-paper", {})
+ALE = find_family("ALE/Pong-v5", PAPER)
 HASHES = {"no-op": "b5c6fe5cd5", "sticky": "246bf21080", "human-starts": "346f8715e7"}
 
 
@@ -33,7 +34,7 @@ def test_the_hashes_are_frozen():
 
 
 def test_the_papers_preset_evaluates_500k_frames_under_no_op_every_million_frames():
-    own = own_protocol(PAPER)
+    own = own_protocol(ALE, PAPER)
     assert own.name == "no-op"
     assert own.hash == PROTOCOLS["no-op"].hash
     assert own.frames == 500_000
@@ -81,7 +82,7 @@ def test_a_budget_of_frames_is_counted_in_steps():
 
 def test_human_starts_outside_ale_are_counted_in_episodes_under_the_run_s_own_conditions():
     small = compose("small", {"evaluation_steps": 1000, "evaluation_epsilon": 0.3})
-    found = find_protocol("human-starts", "other", small)
+    found = find_protocol("human-starts", find_family("CartPole-v1"), small)
     assert (found.frames, found.episodes, found.epsilon) == (0, 100, 0.3)
     assert found.starts
 
@@ -123,20 +124,23 @@ def test_a_description_states_every_condition():
 
 
 def test_the_environment_follows_the_protocol():
-    env = make("ALE/Breakout-v5", PROTOCOLS["sticky"].adapt(PAPER))
+    sticky = PROTOCOLS["sticky"]
+    env = make("ALE/Breakout-v5", sticky.limit(PAPER), conditions=sticky.conditions)
     assert (env.unwrapped.sticky, env.unwrapped.no_ops, env.unwrapped.action_repeat) == (0.25, 0, 4)
     env.close()
-    short = PROTOCOLS["no-op"].adapt(PAPER.with_changes({"max_episode_steps": 5, "no_ops": 0}))
-    assert (short.max_episode_steps, short.no_ops) == (27_000, 30)
-    assert PROTOCOLS["no-op"].adapt(PAPER.with_changes({"action_repeat": 2})).action_repeat == 4
+    other = PAPER.with_changes({"max_episode_steps": 5, "no_ops": 0, "action_repeat": 2})
+    no_op = PROTOCOLS["no-op"]
+    assert no_op.limit(other).max_episode_steps == 27_000
+    config = find_family("ALE/Breakout-v5", other).under(no_op.conditions).config
+    assert (config.no_ops, config.action_repeat, config.life_loss_ends) == (30, 4, True)
 
 
 def test_protocols_for_ale_games_are_refused_elsewhere():
     small = compose("small", {})
     for name in ("no-op", "sticky"):
         with pytest.raises(QuantailError, match="ALE games"):
-            find_protocol(name, "other", small)
-    assert find_protocol("human-starts", "minatar", small).episodes == 100
+            find_protocol(name, find_family("CartPole-v1"), small)
+    assert find_protocol("human-starts", find_family("MinAtar/Asterix-v0"), small).episodes == 100
     with pytest.raises(QuantailError, match="Did you mean 'no-op'"):
-        find_protocol("noop", "atari", PAPER)
+        find_protocol("noop", ALE, PAPER)
     assert set(ABOUT) == {"own", *PROTOCOLS}

@@ -2,10 +2,10 @@ import pytest
 
 from quantail.errors import QuantailError
 from quantail.evaluation.games import baselines
+from quantail.evaluation.paper_tables import paper_tables
 from quantail.evaluation.result_tables import (
     aggregates_table,
     normalised_table,
-    paper_tables,
     raw_table,
     with_paper,
 )

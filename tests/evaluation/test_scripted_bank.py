@@ -4,7 +4,7 @@ import ale_py
 import pytest
 
 import quantail
-from quantail.envs.player import make_player
+from quantail.envs.make import make_player
 from quantail.evaluation.starts import draw_starts, read_recording
 
 BANK = Path(quantail.__file__).parent / "evaluation" / "reference" / "starts"

@@ -5,7 +5,7 @@ import numpy as np
 import pytest
 
 from quantail.envs import make
-from quantail.envs.player import make_player, player_conditions
+from quantail.envs.make import make_player, player_conditions
 from quantail.errors import QuantailError
 from quantail.evaluation import evaluate
 from quantail.evaluation.protocols import PROTOCOLS

@@ -2,6 +2,8 @@ import pytest
 
 from quantail.errors import QuantailError
 from quantail.experiments import changed, read_study, run_study
+from quantail.experiments.folder import StudyFolder
+from quantail.experiments.job import run_job
 from tests.helpers.studies import study_file
 
 GAMES = 'games = ["CartPole-v1"]\n'
@@ -104,16 +106,19 @@ def test_unknown_studies_and_options_without_an_axis_are_refused(tmp_path):
         read_study(study_file(tmp_path, f"{GAMES}---\n[grid]\nkappa = [1.0]"), small=True)
 
 
-def test_a_folder_with_another_study_or_other_files_is_refused(tiny, unbroken, tmp_path):
-    study = read_study(tiny)
-    before = (unbroken / "study.json").read_bytes()
-    with pytest.raises(QuantailError, match="holds another study, with steps 600, not 700"):
-        run_study(changed(study, steps=700), unbroken)
+def test_a_folder_with_another_study_or_other_files_is_refused(tiny, tmp_path):
+    study, out = read_study(tiny), tmp_path / "out"
+    folder = StudyFolder(out)
+    folder.open(study)
+    assert run_job(out, next(iter(folder.jobs))) == "done"
+    before = (out / "study.json").read_bytes()
+    with pytest.raises(QuantailError, match="holds another study, with steps 400, not 700"):
+        run_study(changed(study, steps=700), out)
     with pytest.raises(
         QuantailError, match="holds another study, with games CartPole-v1, not Acrobot-v1"
     ):
-        run_study(changed(study, games=["Acrobot-v1"]), unbroken)
-    assert (unbroken / "study.json").read_bytes() == before
+        run_study(changed(study, games=["Acrobot-v1"]), out)
+    assert (out / "study.json").read_bytes() == before
     (tmp_path / "notes.txt").write_text("mine")
     with pytest.raises(QuantailError, match="is not a study"):
         run_study(study, tmp_path)

@@ -47,7 +47,7 @@ def test_results_are_tidy_and_sorted_and_hold_no_times(unbroken):
     lines = (unbroken / "results.csv").read_text().splitlines()
     assert lines[0].split(",")[:7] == ["job", "env", "config", "agent", "kappa", "seed", "total_steps"]
     assert "second" not in lines[0]
-    assert len(lines) == 1 + 2 * 7  # random play, and every hundred steps
+    assert len(lines) == 1 + 2 * 5  # random play, and every hundred steps
     order = [(line.split(",")[0], int(line.split(",")[7])) for line in lines[1:]]
     assert order == sorted(order)
 
@@ -196,7 +196,8 @@ def test_more_seeds_extend_a_study_and_keep_existing_results(tiny, unbroken, tmp
     assert run_study(read_study(tiny), out).total == 4  # seeds are never removed
 
 
-def test_two_processes_cannot_run_or_change_one_study(tiny, unbroken):
+def test_two_processes_cannot_run_or_change_one_study(tiny, unbroken, monkeypatch):
+    monkeypatch.setattr("quantail.experiments.folder.PATIENCE", 0.1)
     code = (
         "import sys; from quantail.experiments.folder import StudyFolder\n"
         "with StudyFolder(sys.argv[1]).held(): print('held', flush=True); sys.stdin.read()"

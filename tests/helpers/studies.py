@@ -3,7 +3,7 @@
 import textwrap
 
 TINY = """
-steps = 600
+steps = 400
 [settings]
 learning_starts = 60
 epsilon_steps = 100

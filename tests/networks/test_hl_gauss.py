@@ -113,8 +113,9 @@ def test_targets_beyond_the_range_count_as_its_ends_and_give_finite_losses_and_g
         atoms = points(*targets).atoms.to(precision)
         found = mine.loss(psi, actions, ReturnDistribution(atoms), midpoint_taus)
         assert found.losses.isfinite().all()
-        assert (found.losses == found.losses[0]).all()
-        assert (found.priorities == found.priorities[0]).all()
+        # Equal rows of a product may round differently on some processors.
+        torch.testing.assert_close(found.losses, found.losses[:1].expand(4), rtol=1e-6, atol=0)
+        torch.testing.assert_close(found.priorities, found.priorities[:1].expand(4), rtol=1e-6, atol=0)
         found.losses.sum().backward()
     assert all(parameter.grad.isfinite().all() for parameter in mine.parameters())
 

@@ -12,7 +12,7 @@ from quantail.networks.heads import HEADS
 from quantail.recipes import AGENTS
 from quantail.replay import Replay
 from quantail.training.support import SupportWatch
-from tests.helpers.runs import Listening, command, flags, kill_when, quantail, quick, rows, same_learning
+from tests.helpers.runs import Listening, command, flags, kill_when, quick, rows, same_learning
 
 
 @pytest.mark.parametrize("agent", AGENTS)
@@ -44,13 +44,13 @@ def test_a_resumed_run_equals_an_uninterrupted_one_bit_for_bit(agent, tmp_path):
 def test_noise_priorities_and_fractions_are_restored_after_a_sigkill(agent, tmp_path):
     settings = flags(quick(agent, "MinAtar/Breakout-v1") | {"steps": 300})
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert quantail("train", "MinAtar/Breakout-v1", "--out", whole, *settings).returncode == 0
+    assert command("train", "MinAtar/Breakout-v1", "--quiet", "--out", whole, *settings) == 0
     status, _ = kill_when(
         lambda: len(rows(broken, "metrics")) >= 7,
         *("train", "MinAtar/Breakout-v1", "--out", broken, *settings),
     )
     assert status == -signal.SIGKILL
-    assert quantail("resume", broken).returncode == 0
+    assert command("resume", broken, "--quiet") == 0
     assert same_learning(whole, broken)
 
 

@@ -1,14 +1,18 @@
 """Training changes and removes only files that it wrote itself."""
 
-import fcntl
+import errno
 import os
 import shutil
+import subprocess
+import sys
+from contextlib import contextmanager
 
 import pytest
 
 import quantail as q
+from quantail import files
 from quantail.errors import QuantailError
-from quantail.files import hold
+from quantail.files import hold, is_held
 from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder
 from quantail.runs.tables import TABLES
@@ -256,16 +260,81 @@ def test_a_lock_is_released_even_if_a_forked_process_still_has_it_open(tmp_path)
 
 
 def test_a_lock_file_that_was_removed_while_waiting_for_it_is_created_again(tmp_path, monkeypatch):
-    path, real, seen = tmp_path / ".lock", fcntl.flock, []
+    path, real, seen = tmp_path / ".lock", files.lock_descriptor, []
 
-    def flock(file, how):
-        if how & fcntl.LOCK_EX and not seen:
-            seen.append(file)
+    def lock_descriptor(descriptor, **how):
+        if not seen:
+            seen.append(descriptor)
             path.unlink()  # by the process that held it until now
-        real(file, how)
+        return real(descriptor, **how)
 
-    monkeypatch.setattr(fcntl, "flock", flock)
+    monkeypatch.setattr(files, "lock_descriptor", lock_descriptor)
     with hold(path, "busy"):
-        assert path.read_text() == str(os.getpid())
-        with pytest.raises(QuantailError, match="busy by process"), hold(path, "busy"):
+        assert int(path.read_text()) == os.getpid()
+        with pytest.raises(QuantailError, match=f"busy by process {os.getpid()}"), hold(path, "busy"):
             pass
+
+
+HOLD = """
+import sys
+from pathlib import Path
+from quantail.files import hold
+with hold(Path(sys.argv[1]), "busy"):
+    print("held", flush=True)
+    sys.stdin.read()
+"""
+
+
+@contextmanager
+def held_elsewhere(path):
+    """Hold a lock in another process until the end, which kills that process."""
+    words = [sys.executable, "-c", HOLD, path]
+    with subprocess.Popen(words, stdin=subprocess.PIPE, stdout=subprocess.PIPE) as process:
+        try:
+            assert process.stdout.readline() == b"held\n"
+            yield process
+        finally:
+            process.kill()
+
+
+def test_a_lock_ends_with_its_process_even_if_that_is_killed(tmp_path):
+    path = tmp_path / ".lock"
+    with held_elsewhere(path) as process:
+        with pytest.raises(QuantailError, match=f"^busy by process {process.pid}.$"), hold(path, "busy"):
+            pass
+        assert is_held(path)
+    assert not is_held(path)
+    with hold(path, "busy"):
+        pass
+
+
+def test_asking_whether_a_lock_is_held_neither_takes_nor_changes_it(tmp_path):
+    path = tmp_path / ".lock"
+    assert not is_held(path)
+    assert not path.exists()
+    with held_elsewhere(path):
+        before = path.read_bytes()
+        assert is_held(path)
+        assert path.read_bytes() == before
+    assert not is_held(path)
+    assert path.read_bytes() == before
+    with hold(path, "busy"):
+        pass
+
+
+def test_a_lock_file_that_may_only_be_read_can_be_asked_for(tmp_path):
+    path = tmp_path / ".lock"
+    with held_elsewhere(path):
+        path.chmod(0o444)
+        assert is_held(path)
+    assert not is_held(path)
+
+
+def test_a_file_system_without_locks_is_named_in_one_sentence(tmp_path, monkeypatch):
+    def lock_descriptor(descriptor, **how):
+        raise OSError(errno.ENOLCK, "No locks available")
+
+    monkeypatch.setattr(files, "lock_descriptor", lock_descriptor)
+    says = pytest.raises(QuantailError, match=r"\.lock cannot be locked: no locks available\.$")
+    with says, hold(tmp_path / ".lock", "busy"):
+        pass

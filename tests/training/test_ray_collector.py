@@ -41,6 +41,24 @@ CARTPOLE = PLAIN | {
 }
 
 
+@pytest.fixture(scope="module")
+def address():
+    """The address of a real cluster on this machine."""
+    from ray.cluster_utils import Cluster
+
+    # More than the actors of one run need: those of the run before may still be ending.
+    options = {"num_cpus": 8, "include_dashboard": False}
+    cluster = Cluster(initialize_head=True, head_node_args=options)
+    yield cluster.address
+    cluster.shutdown()
+
+
+@pytest.fixture
+def cluster(address, monkeypatch):
+    """Let runs use the cluster; without it, each starts one of its own."""
+    monkeypatch.setenv("RAY_ADDRESS", address)
+
+
 def follows(state, action, seen):
     """Return whether CartPole leads from one state to the other."""
     env = gym.make("CartPole-v1").unwrapped
@@ -155,7 +173,7 @@ def test_a_chunk_has_the_transitions_of_each_environment_in_the_order_of_time(tm
             assert follows(one.frame, one.action, one.next_frame)
 
 
-def test_a_killed_actor_is_replaced_and_no_transition_spans_its_restart(tmp_path):
+def test_a_killed_actor_is_replaced_and_no_transition_spans_its_restart(tmp_path, cluster):
     heard = Listening()
     trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=10**6, callbacks=[heard], **CARTPOLE)
     store, collector = trainer.replay.store, trainer.collector
@@ -210,7 +228,7 @@ class Failing(gym.Wrapper):
         return super().step(action)
 
 
-def test_an_environment_that_fails_in_an_actor_ends_the_run_with_its_error(tmp_path):
+def test_an_environment_that_fails_in_an_actor_ends_the_run_with_its_error(tmp_path, cluster):
     with pytest.raises(
         QuantailError, match=r"actor \d failed: .*failed in step: ValueError: out of luck"
     ):

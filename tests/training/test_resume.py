@@ -21,7 +21,6 @@ from tests.helpers.runs import (
     command,
     flags,
     kill_when,
-    quantail,
     rows,
     same_learning,
 )
@@ -32,7 +31,7 @@ from tests.helpers.sealed import editing
 def test_a_killed_and_resumed_run_equals_an_uninterrupted_one_bit_for_bit(env, tmp_path):
     settings = flags(QUICK[env] | {"steps": 300})
     whole, broken = tmp_path / "whole", tmp_path / "broken"
-    assert quantail("train", env, "--out", whole, *settings).returncode == 0
+    assert command("train", env, "--quiet", "--out", whole, *settings) == 0
 
     # Killed twice, each time between two checkpoints, after writing rows that must be removed again.
     status, _ = kill_when(
@@ -42,8 +41,7 @@ def test_a_killed_and_resumed_run_equals_an_uninterrupted_one_bit_for_bit(env, t
     assert not (broken / "checkpoints" / "000000300").exists()
     status, _ = kill_when(lambda: len(rows(broken, "metrics")) >= 12, "resume", broken)
     assert status == -signal.SIGKILL
-    resumed = quantail("resume", broken)
-    assert resumed.returncode == 0, resumed.stderr
+    assert command("resume", broken, "--quiet") == 0
     assert same_learning(whole, broken)
 
 
@@ -63,12 +61,21 @@ def test_a_short_run_resumed_with_more_steps_equals_a_long_one(tmp_path):
     assert json.loads((tmp_path / "short/run.json").read_text())["settings"]["steps"] == 400
 
 
+LONG = {"steps": 1500, "checkpoint_every": 100_000, "evaluation_every": 10_000}
+
+
+@pytest.fixture(scope="module")
+def uninterrupted(tmp_path_factory):
+    out = tmp_path_factory.mktemp("runs") / "uninterrupted"
+    q.train("CartPole-v1", out=out, **QUICK["CartPole-v1"] | LONG)
+    return out
+
+
 @pytest.mark.parametrize(("how", "status"), [(signal.SIGINT, 130), (signal.SIGTERM, 143)])
-def test_after_ctrl_c_or_sigterm_the_run_is_saved_and_prints_how_to_resume(how, status, tmp_path):
-    env, run, whole = "CartPole-v1", tmp_path / "run", tmp_path / "whole"
-    settings = flags(
-        QUICK[env] | {"steps": 3000, "checkpoint_every": 100_000, "evaluation_every": 10_000}
-    )
+def test_after_ctrl_c_or_sigterm_the_run_is_saved_and_prints_how_to_resume(
+    how, status, uninterrupted, tmp_path
+):
+    env, run, settings = "CartPole-v1", tmp_path / "run", flags(QUICK["CartPole-v1"] | LONG)
     code, said = kill_when(
         lambda: len(rows(run, "metrics")) >= 6, "train", env, "--out", run, *settings, how=how
     )
@@ -77,12 +84,11 @@ def test_after_ctrl_c_or_sigterm_the_run_is_saved_and_prints_how_to_resume(how, 
     assert "Traceback" not in said
     steps = int((run / "checkpoints/last").read_text())
     assert 100 < steps < 1500
-    assert quantail("resume", run).returncode == 0
-    assert quantail("train", env, "--out", whole, *settings).returncode == 0
-    assert same_learning(run, whole)
+    assert command("resume", run, "--quiet") == 0
+    assert same_learning(run, uninterrupted)
 
 
-def test_a_run_killed_before_its_first_save_restarts(tmp_path):
+def test_a_run_killed_before_its_first_save_restarts(tmp_path, capsys):
     env, run, whole = "CartPole-v1", tmp_path / "run", tmp_path / "whole"
     settings = flags(QUICK[env] | {"steps": 300, "checkpoint_every": 300, "evaluation_every": 300})
     kill_when(lambda: len(rows(run, "metrics")) >= 3, "train", env, "--out", run, *settings)
@@ -90,9 +96,8 @@ def test_a_run_killed_before_its_first_save_restarts(tmp_path):
     with pytest.raises(q.QuantailError, match="has not saved yet"):
         q.load(run)
     (run / "my_notes.csv").write_text("mine")
-    again = quantail("resume", run, "--quiet")
-    assert again.returncode == 0, again.stderr
-    assert "begins again at step 0" in again.stderr
+    assert command("resume", run, "--quiet") == 0
+    assert "begins again at step 0" in capsys.readouterr().err
     assert (run / "my_notes.csv").read_text() == "mine"
     assert command("train", env, "--quiet", "--out", whole, *settings) == 0
     assert same_learning(run, whole)

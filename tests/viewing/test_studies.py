@@ -8,7 +8,10 @@ from quantail.evaluation.games import baselines, game_of
 from quantail.experiments import changed, read_results, read_study, shipped
 from quantail.experiments.scoring import best, late, scale_of, score
 from quantail.risk import CVaR, Neutral, Norm, Wang
-from quantail.viewing.studies import FIGURES, LABEL_HEIGHT, LABELLED, distortions, draw_study
+from quantail.viewing.studies import draw_study
+from quantail.viewing.studies.distortions import distortions
+from quantail.viewing.studies.draw import FIGURES
+from quantail.viewing.studies.heatmap import LABEL_HEIGHT, LABELLED
 from quantail.viewing.style import spread_labels, styled
 from tests.helpers.fakes import fake_results, rising
 

@@ -7,8 +7,8 @@ import pytest
 from hypothesis import given
 from hypothesis import strategies as st
 
+import quantail
 from quantail.envs import make
-from quantail.envs.names import action_names
 from quantail.errors import QuantailError
 from quantail.risk import CVaR, Neutral
 from quantail.viewing.frames import COLOURS, FrameRenderer, SmoothRange
@@ -244,7 +244,7 @@ def failing_encoder(*args, **kwargs):
     ],
 )
 def test_actions_have_the_names_that_the_environment_gives_them(env, names):
-    assert action_names(make(env)) == names
+    assert quantail.make(env).action_names() == names
 
 
 def test_the_command_writes_a_video_or_explains_the_error(cartpoles, tmp_path, capsys):

@@ -8,10 +8,10 @@ import numpy as np
 import pytest
 
 from quantail.cli import play as command
-from quantail.envs.player import player_conditions
+from quantail.envs.ale.family import console_action
+from quantail.envs.make import player_conditions
 from quantail.errors import QuantailError
 from quantail.evaluation.starts import Recording, played_marks, read_recording
-from quantail.viewing.keys import console_action
 from quantail.viewing.window import Play
 from tests.helpers.runs import quantail
 

@@ -10,7 +10,7 @@ from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
 from quantail.envs.adapt import Adapter, observation_checksum
-from quantail.envs.training_signal import training_signal
+from quantail.envs.training_reward import training_reward
 from quantail.evaluation.calibration.ranks import Array, crossing
 from quantail.evaluation.protocols import LONGEST
 from quantail.risk import RiskMeasure
@@ -80,8 +80,8 @@ class Step:
 def take_step(agent: Agent, adapter: Adapter, action: int) -> Step:
     """Take one step in the environment."""
     observation, reward, terminated, truncated, info = adapter.step(action)
-    life_lost = bool(info.get("life_lost", False))
-    reward, ends = training_signal(agent.settings, reward, terminated=terminated, life_lost=life_lost)
+    ends = adapter.ends_return(terminated, info)
+    reward = training_reward(agent.settings, reward)
     return Step(observation, reward, ends, terminated, truncated and not terminated)
 
 

@@ -7,7 +7,7 @@ import numpy as np
 from quantail.agents.agent import Agent, Risk, require_agent
 from quantail.envs import EnvSource, make
 from quantail.envs.limits import take_off_limit
-from quantail.envs.make import require_fresh
+from quantail.envs.source import require_fresh
 from quantail.errors import QuantailError
 from quantail.evaluation.calibration.continuations import StateProbe, probe_states
 from quantail.evaluation.calibration.play import Rollout, first_steps, known_steps, play_episode
@@ -57,7 +57,7 @@ def calibrate(
         )
     finally:
         adapter.close()
-    remarks += mismatch_remarks(agent.settings, measure)
+    remarks += [*mismatch_remarks(agent.settings, measure), *adapter.family.remarks()]
     return build_calibration(
         adapter.name, measure, rollouts, probes, remarks, checkpoint=agent.checkpoint, seed=seed
     )
@@ -137,9 +137,5 @@ def mismatch_remarks(settings: Settings, risk: RiskMeasure) -> list[str]:
         remarks.append(
             f"with n_step {settings.n_step} the first rewards of a target come from the exploring "
             "policy and are part of the distribution; the episodes were played by the greedy policy"
-        )
-    if settings.life_loss_ends:
-        remarks.append(
-            "a lost life ends a return, as in training; intervals are computed over whole games"
         )
     return remarks

@@ -7,8 +7,8 @@ from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
 from quantail.envs import EnvSource
-from quantail.envs.names import action_names
-from quantail.envs.training_signal import training_signal
+from quantail.envs.families import with_settings
+from quantail.envs.training_reward import training_reward
 from quantail.evaluation.calibration.play import discounted_returns
 from quantail.risk import RiskMeasure
 from quantail.viewing.pictures import picture_of, with_pictures
@@ -40,7 +40,7 @@ class Player:
     def __init__(self, agent: Agent, risk: RiskMeasure, env: EnvSource | None = None) -> None:
         self.agent, self.risk = agent, risk
         self.env = with_pictures(env or agent.env, agent)
-        self.names = action_names(self.env)
+        self.names = self.env.action_names()
         self.scene: Scene
         self.restart(0)
 
@@ -61,6 +61,8 @@ class Player:
     def set_agent(self, agent: Agent) -> None:
         """Change the agent, from this decision on; it must use the same environment."""
         self.agent = agent
+        # Returns end where the learning of this agent ends them.
+        self.env.family = with_settings(self.env.family, agent.settings, self.env.name)
         if not self.over:
             self._update_scene()
 
@@ -71,13 +73,9 @@ class Player:
         action = self.scene.chosen + self.agent.actions.start
         predicted = float(self.scene.means[self.scene.chosen])
         self.observation, reward, terminated, truncated, info = self.env.step(action)
-        life_lost = bool(info.get("life_lost", False))
-        training_reward, ends = training_signal(
-            self.agent.settings, reward, terminated=terminated, life_lost=life_lost
-        )
         self.trace.predicted.append(predicted)
-        self.trace.rewards.append(training_reward)
-        self.trace.ends.append(ends)
+        self.trace.rewards.append(training_reward(self.agent.settings, reward))
+        self.trace.ends.append(self.env.ends_return(terminated, info))
         self.steps += 1
         self.score += reward
         if terminated or truncated:

@@ -4,7 +4,7 @@ from collections.abc import Sequence
 from pathlib import Path
 
 from quantail.agents.agent import Agent
-from quantail.envs import kind_of
+from quantail.envs import find_family
 from quantail.errors import QuantailError
 from quantail.networks import head_class
 from quantail.runs.checkpoints import Checkpoints
@@ -28,7 +28,7 @@ class RunRegistry:
         self._agents: dict[tuple[int, str], Agent] = {}
         for number in range(len(runs)):
             # Fail before a page opens if a run cannot be loaded or its environment is unknown.
-            kind_of(self.agent(number, None).env)
+            find_family(self.agent(number, None).env)
 
     def checkpoints(self, number: int) -> list[dict[str, str]]:
         """Return the current checkpoints, newest first; a run in progress adds more."""

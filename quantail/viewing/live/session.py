@@ -7,7 +7,6 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.envs.names import picture_legend
 from quantail.errors import QuantailError
 from quantail.risk import RiskMeasure
 from quantail.validation import one_of, whole_number
@@ -76,7 +75,7 @@ class Session:
         """Return what the page needs once, when it connects."""
         return {
             "env": self.players[0].env.name,
-            "legend": picture_legend(self.players[0].env),
+            "legend": self.players[0].env.legend(),
             "runs": self.registry.describe(),
             "measures": measures(self.players[0].agent.risk),
             "speeds": SPEEDS,

@@ -45,6 +45,12 @@ def until(condition):
         os.sched_yield()
 
 
+@pytest.fixture(autouse=True)
+def _no_tab_is_open(served):
+    """Wait for the tabs of the test before: a closed tab counts until the server has noticed."""
+    until(lambda: not served.app.state.tabs)
+
+
 def test_the_page_and_its_files_are_served_and_load_nothing_from_other_hosts(served):
     page = get(served)
     assert page.status == 200
@@ -121,7 +127,6 @@ def test_a_message_that_is_too_long_closes_the_tab(served):
 
 
 def test_at_most_two_updates_are_sent_before_the_tab_acknowledges_them(served):
-    until(lambda: not served.app.state.tabs)
     with join(served) as tab:
         receive(tab, "hello")
         assert [json.loads(tab.recv(timeout=30))["sent"] for _ in range(2)] == [1, 2]
@@ -132,7 +137,6 @@ def test_at_most_two_updates_are_sent_before_the_tab_acknowledges_them(served):
 
 
 def test_a_closed_tab_closes_its_environment(served):
-    until(lambda: not served.app.state.tabs)
     closed = []
     with join(served) as tab:
         receive(tab, "panes")
@@ -143,8 +147,6 @@ def test_a_closed_tab_closes_its_environment(served):
 
 
 def test_an_environment_error_is_shown_and_the_page_stays_open(served):
-    until(lambda: not served.app.state.tabs)
-
     def fail(action):
         raise QuantailError("the environment failed in step.")
 
@@ -175,7 +177,6 @@ def test_the_server_listens_only_on_the_loopback_address_by_default(bandit, monk
 
 
 def test_one_tab_too_many_is_refused_with_an_error(served):
-    until(lambda: not served.app.state.tabs)
     with ExitStack() as stack:
         for _ in range(MAX_TABS):
             receive(stack.enter_context(join(served)), "hello")
@@ -183,7 +184,6 @@ def test_one_tab_too_many_is_refused_with_an_error(served):
             assert f"{MAX_TABS} tabs are already open" in receive(extra, "error")["error"]
             with pytest.raises(ConnectionClosed):
                 extra.recv(timeout=20)
-    until(lambda: not served.app.state.tabs)
 
 
 def test_the_next_free_port_is_used_if_none_is_given():

@@ -169,15 +169,6 @@ class AtariGame(gym.Env[Frame, Any]):
         return {"lives": self.ale.lives(), "life_lost": life_lost}
 
 
-def register() -> bool:
-    """Register the ids of ALE games with Gymnasium, and return whether ale-py is installed."""
-    try:
-        import ale_py  # noqa: F401 - importing it registers them
-    except ImportError:
-        return False
-    return True
-
-
 def rom_path(game: str) -> Path | None:
     """Return the file of a game's ROM, if it is installed."""
     require_extra("atari", "an ALE game")

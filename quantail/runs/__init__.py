@@ -1,0 +1,1 @@
+"""A run on disk: its folder, description, tables, checkpoints and saved results."""

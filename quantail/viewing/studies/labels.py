@@ -1,0 +1,71 @@
+"""Lines, titles and labels that the figures of a study share."""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
+
+from quantail.experiments.results import Results
+from quantail.experiments.study import Axis, Config
+from quantail.text import counted
+from quantail.viewing.style import colour
+
+if TYPE_CHECKING:
+    from matplotlib.axes import Axes
+    from matplotlib.figure import Figure
+
+SYMBOLS = {
+    "online_samples": "N, online samples of τ",
+    "target_samples": "N′, target samples of τ",
+    "embedding": "embedding of τ",
+    "embedding_size": "size of the embedding",
+    "embedding_activation": "nonlinearity",
+    "merge": "merge with the features",
+    "policy_samples": "K, policy samples of τ",
+}
+WARNING = "#b00020"
+
+
+def line_style(index: int, config: Config) -> dict[str, Any]:
+    """Return the colour and the dashes of a combination; references are grey."""
+    if config.reference:
+        return {"color": "0.45", "ls": ("--", ":", "-.")[index % 3]}
+    return {"color": colour(index), "ls": ("-", "--", ":", "-.")[index // 7 % 4]}
+
+
+def set_title(figure: Figure, results: Results, note: str) -> None:
+    """Set the title and a note; if results are partial, say so in red."""
+    figure.suptitle(f"{results.study.title}\n{note}", fontsize=9, ha="left", x=0.02)
+    if results.partial:
+        figure.text(0.99, 0.99, results.partial.upper(), color=WARNING, fontsize=9, ha="right", va="top")
+
+
+def games_and_seeds(results: Results) -> str:
+    """Return the games and the number of seeds of a study, for the title of a figure."""
+    games = ", ".join(game_name(env) for env in results.study.games[:6])
+    more = f" and {len(results.study.games) - 6} more" if len(results.study.games) > 6 else ""
+    counts = sorted({one.seeds for one in results.configs})
+    seeds = counted(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
+    return f"{games}{more}; {seeds}"
+
+
+def game_name(env: str) -> str:
+    """Return the name of a game without its family and version."""
+    return env.rpartition("/")[2].rpartition("-v")[0] or env
+
+
+def axis_label(axis: Axis) -> str:
+    """Return the label of an axis of the grid, with the paper's symbol if it has one."""
+    return SYMBOLS.get(axis.name, axis.name.replace("_", " "))
+
+
+def label_at_right(axes: Axes, text: str, value: float) -> None:
+    """Write a label above a horizontal line, at its right end."""
+    axes.annotate(
+        text,
+        (1, value),
+        xycoords=("axes fraction", "data"),
+        ha="right",
+        va="bottom",
+        color="0.45",
+        fontsize=7,
+    )
