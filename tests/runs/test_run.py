@@ -55,7 +55,7 @@ def test_without_pandas_a_frame_says_what_it_needs(run, monkeypatch):
 
 
 def test_a_frame_needs_no_other_package_of_its_extra(run, monkeypatch):
-    monkeypatch.setitem(sys.modules, "rliable", None)
+    monkeypatch.setitem(sys.modules, "rliable.library", None)
     assert len(quantail.read_run(run).frame("timing")) == 10
 
 

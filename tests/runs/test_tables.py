@@ -11,22 +11,23 @@ ROW = dict.fromkeys(METRICS, 1) | {"steps": 20, "loss": 0.1, "value": float("nan
 
 @pytest.fixture
 def metrics(tmp_path):
-    """A metrics.csv of two rows, with a metric of the user in the second."""
+    """A metrics.csv of two rows, with metrics of the user in the second."""
     table = CsvTable(tmp_path / "metrics.csv", METRICS)
     table.add(ROW)
-    table.add(ROW | {"steps": 40, "loss": 1e-17, "length": 2.5})
+    table.add(ROW | {"steps": 40, "loss": 1e-17, "length": 2.5, "risk": 0.5})
     return tmp_path / "metrics.csv"
 
 
 def test_columns_are_read_by_name_with_the_values_that_were_written(metrics):
     table = read_table(metrics)
-    assert list(table) == [*METRICS, "length"]
+    assert list(table) == [*METRICS, "length", "risk"]
     assert table["steps"].dtype == np.int64
     assert table["steps"].tolist() == [20, 40]
     assert table["loss"].tolist() == [0.1, 1e-17]
     assert np.isnan(table["value"]).all()
-    # A column of episodes.csv, but here a metric of the user.
+    # Columns of other tables, but here metrics of the user.
     np.testing.assert_array_equal(table["length"], [np.nan, 2.5])
+    np.testing.assert_array_equal(table["risk"], [np.nan, 0.5])
 
 
 def test_texts_stay_texts(tmp_path):
