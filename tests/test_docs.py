@@ -2,6 +2,7 @@
 
 import json
 import re
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -62,3 +63,15 @@ def test_the_example_of_a_part_of_ones_own_runs_as_it_stands(tmp_path):
         json.loads((tmp_path / "runs/gaussian/run.json").read_text())["settings"]["head"] == "gaussian"
     )
     assert len(done.stdout.strip(" []\n").split()) == 2  # a number for every action
+
+
+def test_the_example_of_reading_a_run_runs_as_it_stands(cartpoles, tmp_path):
+    page = (DOCS / "runs.md").read_text(encoding="utf-8")
+    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    (block,) = [one for one in blocks if "read_run" in one]
+    shutil.copytree(cartpoles / "iqn-0", tmp_path / "runs" / "demo")
+    done = subprocess.run(
+        [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split()[1] == "CartPole-v1"

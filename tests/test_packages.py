@@ -50,13 +50,16 @@ MUST_NOT_IMPORT = {
     "agents": ("cli", "training", "runs", "collecting", "replay", "files"),
     "evaluation": ("cli", "training", "runs", "collecting", "replay"),
     "text.py": (*EVERYTHING, "errors", "registry"),
-    "runs": ("cli", "experiments", "viewing"),
+    "runs": ("cli", "experiments", "viewing", "training", "replay"),
     "collecting": ("cli", "experiments", "viewing", "training", "evaluation"),
     "training": ("cli", "experiments"),
     "experiments": ("cli", "viewing"),
     "viewing": ("cli",),
     "testing": ("envs", "files", "cli", "training", "replay", "agents", "settings", "recipes"),
 }
+
+# Imports that the map forbids and that have not moved yet.
+STILL_ALLOWED = {("runs/history.py", "quantail.training.risk_config")}
 
 
 def imports_of(path):
@@ -74,7 +77,8 @@ def test_a_package_does_not_import_the_packages_above_it(package):
     for path in [root] if root.is_file() else root.rglob("*.py"):
         for module in imports_of(path):
             parts = module.split(".")
-            if parts[0] == "quantail" and len(parts) > 1:
+            still_allowed = (path.relative_to(PACKAGE).as_posix(), module) in STILL_ALLOWED
+            if parts[0] == "quantail" and len(parts) > 1 and not still_allowed:
                 assert parts[1] not in MUST_NOT_IMPORT[package], f"{path} imports {module}"
 
 

@@ -15,7 +15,7 @@ from quantail.recipes import parts_of
 from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder, RunInfo
 from quantail.runs.results import saved_results
-from quantail.runs.tables import read_table
+from quantail.runs.tables import Columns, read_table
 from quantail.settings import Settings
 from quantail.training.risk_config import describe_risk
 
@@ -38,12 +38,13 @@ CURVE = ("steps", "frames", "mean", "q25", "q75")
 
 @dataclass(frozen=True)
 class History:
-    """The description, learning curve, results and timing of one run."""
+    """The description, learning curve, metrics, results and timing of one run."""
 
     path: Path
     info: RunInfo
     about: dict[str, Any]  # the content of run.json
     curve: dict[str, Array]  # columns of evaluations.csv
+    metrics: Columns  # of metrics.csv
     random: float  # mean return of the random policy
     results: list[dict[str, Any]]  # evaluations saved by `quantail eval`, newest last
     steps: int  # at the last checkpoint
@@ -95,6 +96,7 @@ def read_history(run: str | Path) -> History:
         info=info,
         about=folder.about(),
         curve={name: table[name][agent].astype(np.float64) for name in CURVE},
+        metrics=read_table(folder.table("metrics")),
         random=float(random[0]) if len(random) else float("nan"),
         results=saved_results(run),
         steps=last.steps if last else 0,

@@ -12,7 +12,7 @@ from quantail.runs.folder import RunInfo
 
 
 class Evaluator:
-    """Plays evaluation episodes in environments of its own, by the protocol of the settings."""
+    """Plays evaluation episodes in environments of its own, by the protocol of the run."""
 
     def __init__(self, info: RunInfo, source: EnvSource, agent: Agent) -> None:
         self.info, self.source, self.agent = info, source, agent
@@ -23,11 +23,10 @@ class Evaluator:
 
         The seed depends on the step alone, so a resumed run repeats the evaluation.
         """
-        s = self.info.settings
+        s, protocol = self.info.settings, self.info.protocol
         if not self._envs:
             episodes = PARALLEL_EPISODES if s.evaluation_steps else s.evaluation_episodes
             self._envs = [make(self.source, s) for _ in range(min(PARALLEL_EPISODES, episodes))]
-        protocol = self.info.protocol
         seed = seeds.derived_seed(s.seed, f"evaluation {steps}")
         if not steps:
             protocol = protocol.changed(epsilon=1.0)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from itertools import zip_longest
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
@@ -15,6 +16,7 @@ from quantail.evaluation.intervals import CONFIDENCE, mean_intervals, performanc
 from quantail.evaluation.scores import Matrix
 from quantail.risk import CVaR
 from quantail.runs.history import Group
+from quantail.runs.tables import METRICS
 from quantail.taus import midpoints
 from quantail.text import counted
 from quantail.viewing.moments import Moment
@@ -26,6 +28,8 @@ if TYPE_CHECKING:
 
 Array = NDArray[np.float64]
 LONG_NAME = 20  # characters; after a longer name, the title continues on a second line
+LONG_METRIC = 24  # characters; the title of a longer name needs the whole width
+FEW_POINTS = 20  # a line with fewer points has markers, so that a single point is visible
 LABELLED_ACTIONS = (
     4  # best actions in colour and in the legend, besides the chosen ones; others are grey
 )
@@ -50,6 +54,44 @@ def learning_curves(groups: Sequence[Group]) -> Figure:
     axes.set_ylabel("mean evaluation return")
     axes.legend(loc="best")
     return figure
+
+
+def metric_curves(groups: Sequence[Group]) -> Figure:
+    """Draw each new column of metrics.csv in a panel of its own, with one line for each run."""
+    from matplotlib.ticker import EngFormatter
+
+    names = new_metrics(groups)
+    wide = 1 if len(names) == 1 or max(map(len, names)) > LONG_METRIC else 2
+    tall = -(-len(names) // wide)
+    figure = new_figure(height=1.55 * tall + 0.75 + 0.2 * len(groups))
+    panels = figure.subplots(tall, wide, sharex=True, squeeze=False)
+    for axes, name in zip_longest(panels.flat, names):
+        if name is None:
+            axes.set_axis_off()
+            continue
+        for index, group in enumerate(groups):
+            for run in group.runs:
+                steps = run.metrics["steps"]
+                values = run.metrics.get(name, np.full(len(steps), np.nan))
+                known = np.isfinite(values)  # a row without the metric does not interrupt the line
+                style: dict[str, Any] = {"lw": 1.0, "marker": "." if known.sum() < FEW_POINTS else ""}
+                axes.plot(steps[known], values[known], color=colour(index), **style)
+        axes.set_title(name, parse_math=False)
+        axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    for axes in panels.flat[: len(names)][-wide:]:  # the lowest panel of each column
+        axes.set_xlabel("steps")
+        axes.tick_params(labelbottom=True)
+    for index, group in enumerate(groups):
+        panels[0, 0].plot([], [], color=colour(index), label=_seeds(group.label, len(group.runs)))
+    figure.legend(loc="outside lower center")
+    return figure
+
+
+def new_metrics(groups: Sequence[Group]) -> list[str]:
+    """Return the columns that heads and callbacks have added to metrics.csv and that have any value."""
+    columns = [pair for group in groups for run in group.runs for pair in run.metrics.items()]
+    added = (name for name, values in columns if name not in METRICS and np.isfinite(values).any())
+    return list(dict.fromkeys(added))
 
 
 def _seeds(label: str, seeds: int) -> str:

@@ -76,10 +76,20 @@ def learning_curves(report: Report, groups: Sequence[Group]) -> None:
             section.pictures.append(
                 report.picture(f"learning-{_slug(env)}", caption, figures.learning_curves(drawn))
             )
+        _add_metrics(report, section, [*drawn, *(one for one in members if one not in drawn)])
     report.table(
         "curves.csv", csv_text(["env", "agent", "seed", "steps", "frames", "mean_return"], rows)
     )
     report.sections.append(section)
+
+
+def _add_metrics(report: Report, section: Section, groups: Sequence[Group]) -> None:
+    """Add the curves of the metrics that heads and callbacks of one environment's runs report."""
+    env = groups[0].env
+    if figures.new_metrics(groups):
+        caption = f"{env}: metrics of the head and of callbacks during training, one line for each run."
+        figure = figures.metric_curves(groups)
+        section.pictures.append(report.picture(f"metrics-{_slug(env)}", caption, figure))
 
 
 def _curve_protocol(groups: Sequence[Group]) -> str:

@@ -27,10 +27,7 @@ def flops(work):
 @pytest.mark.parametrize(
     "changes",
     [
-        *(
-            {"agent": agent}
-            for agent in ("iqn", "qr-dqn", "c51", "rainbow", "rainbow-iqn", "dqn", "m-iqn")
-        ),
+        *({"agent": agent} for agent in AGENTS),
         {"embedding": "mlp"},
         {"merge": "concatenate", "double": True},
     ],
@@ -38,7 +35,7 @@ def flops(work):
 )
 def test_the_bound_has_the_same_dense_products_as_the_update(changes, shape):
     env, preset, _ = shape
-    settings = compose(preset, {"batch_size": 16} | changes)
+    settings = compose(preset, {"batch_size": 4} | changes)
     learner, replay = build(settings, env, preset)
     batch = replay.sample()
     bound = flops(bound_of(learner, batch))

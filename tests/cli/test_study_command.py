@@ -9,6 +9,7 @@ from quantail.experiments.runner import StudyOutcome
 from quantail.runs.tables import TIMING, CsvTable
 from tests.helpers.fakes import fake_results, rising
 from tests.helpers.runs import command
+from tests.helpers.studies import study_file
 
 
 def test_study_without_arguments_lists_studies_and_subcommands(capsys):
@@ -108,7 +109,8 @@ def test_a_long_study_needs_a_confirmation_on_a_terminal_or_yes(tmp_path, monkey
 
     monkeypatch.setattr(study_run, "run_study", only_confirms)
     monkeypatch.setattr(study_run, "show", lambda folder: None)
-    words = ("study", "risk", "--games", "Pong", "--measures", "neutral", "--out", tmp_path / "out")
+    file = study_file(tmp_path, 'games = ["CartPole-v1"]\n---\n[grid]\nkappa = [1.0]')
+    words = ("study", "grid", file, "--steps", 200_000_000, "--out", tmp_path / "out")
     assert command(*words) == 1
     said = capsys.readouterr().err
     assert "200,000,000 frames" in said

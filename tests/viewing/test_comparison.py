@@ -120,7 +120,8 @@ def test_names_of_the_same_agent_are_recognised(one, other, same):
 def test_runs_evaluated_differently_are_refused_and_named(cartpoles, tmp_path):
     other = shutil.copytree(cartpoles / "dqn-0", tmp_path / "other")
     with editing(other / "run.json") as about:
-        about["settings"]["evaluation_epsilon"] = 0.5
+        about["protocol"] = {**about["protocol"], "epsilon": 0.5}
+        del about["protocol"]["hash"]
     with pytest.raises(QuantailError, match="their curves cannot be compared"):
         compare(cartpoles / "iqn-0", [other])
 

@@ -5,9 +5,16 @@ from matplotlib.colors import to_rgb
 from quantail.envs import make
 from quantail.runs.history import group_runs, read_history
 from quantail.viewing import moments as moments_module
-from quantail.viewing.figures import learning_curves, profiles, quantile_functions, return_histograms
+from quantail.viewing.figures import (
+    learning_curves,
+    metric_curves,
+    new_metrics,
+    profiles,
+    quantile_functions,
+    return_histograms,
+)
 from quantail.viewing.moments import Moment, find_moments
-from quantail.viewing.style import COLOURS, ink_on
+from quantail.viewing.style import COLOURS, ink_on, styled
 from tests.helpers.agents import agent
 
 
@@ -28,6 +35,69 @@ def test_a_single_seed_has_a_curve_without_an_interval(cartpoles):
     axes = learning_curves(group_runs([read_history(cartpoles / "dqn-0")])).axes[0]
     assert len(axes.collections) == 0
     assert axes.get_legend().get_texts()[0].get_text() == "dqn (1 seed)"
+
+
+def with_metrics(cartpoles, **metrics):
+    """Return the groups of three runs that have reported these metrics; dqn lacks the last one."""
+    groups = group_runs([read_history(cartpoles / name) for name in ("iqn-0", "iqn-1", "dqn-0")])
+    for group in groups:
+        for run in group.runs:
+            run.metrics.update((name, np.array(values)) for name, values in metrics.items())
+    groups[1].runs[0].metrics.popitem()
+    return groups
+
+
+def test_each_new_metric_has_a_panel_with_one_line_for_each_run_that_reported_it(cartpoles):
+    spread, gap = np.arange(10.0), np.arange(10.0) ** 2
+    groups = with_metrics(cartpoles, spread=spread, gap=gap)
+    figure = metric_curves(groups)
+    assert [axes.get_title() for axes in figure.axes] == ["spread", "gap"]
+    first, second = ([line for line in axes.lines if len(line.get_xdata())] for axes in figure.axes)
+    assert [line.get_color() for line in first] == [COLOURS[0], COLOURS[0], COLOURS[1]]
+    assert [line.get_color() for line in second] == [COLOURS[0], COLOURS[0]]
+    for lines, values in ((first, spread), (second, gap)):
+        for line in lines:
+            assert line.get_xdata().tolist() == list(range(20, 201, 20))
+            assert line.get_ydata().tolist() == values.tolist()
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["iqn (2 seeds)", "dqn (1 seed)"]
+
+
+def test_a_metric_that_is_reported_now_and_then_is_one_line_through_its_points(cartpoles):
+    sparse = np.full(10, np.nan)
+    sparse[[4, 9]] = 1.0, 2.0
+    line = metric_curves(with_metrics(cartpoles, sparse=sparse)).axes[0].lines[0]
+    assert (line.get_xdata().tolist(), line.get_ydata().tolist()) == ([100, 200], [1.0, 2.0])
+
+
+def test_standard_columns_and_metrics_without_a_value_are_not_new(cartpoles):
+    assert new_metrics(with_metrics(cartpoles, never=np.full(10, np.nan), last=np.ones(10))) == ["last"]
+    assert not new_metrics(group_runs([read_history(cartpoles / "iqn-0")]))
+
+
+@pytest.mark.parametrize("count", [1, 2, 3, 6])
+@pytest.mark.parametrize("name", ["gap", "mine/with_a_rather_long_name$"])
+@pytest.mark.parametrize("scale", [1e-9, 1.0, 123456.0, 1e12])
+def test_the_labels_of_metrics_do_not_overlap(cartpoles, count, name, scale):
+    metrics = {f"{name}_{number}": scale * np.linspace(-1, 2, 10) for number in range(count)}
+    with styled():
+        figure = metric_curves(with_metrics(cartpoles, **metrics))
+        figure.draw_without_rendering()
+    texts = [*figure.legends[0].get_texts()]
+    for axes in figure.axes[:count]:
+        texts += [axes._left_title, axes.xaxis.label, axes.yaxis.get_offset_text()]
+        for axis in (axes.xaxis, axes.yaxis):
+            low, high = sorted(axis.get_view_interval())
+            texts += [tick.label1 for tick in axis.get_major_ticks() if low <= tick.get_loc() <= high]
+    drawn = [text for text in texts if text.get_text() and text.get_visible()]
+    boxes = [(text.get_text(), text.get_window_extent()) for text in drawn]
+    assert {*metrics, "steps", "iqn (2 seeds)"} <= {text for text, _ in boxes}
+    width, height = figure.canvas.get_width_height()
+    for index, (text, box) in enumerate(boxes):
+        assert 0 <= box.x0 < box.x1 <= width, text
+        assert 0 <= box.y0 < box.y1 <= height, text
+        for other, second in boxes[:index]:
+            assert not box.overlaps(second), (text, other)
 
 
 def test_a_histogram_marks_the_mean_and_the_mean_of_the_worst_ten_percent():

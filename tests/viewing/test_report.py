@@ -100,6 +100,25 @@ def test_runs_without_a_result_are_evaluated_once_and_the_result_is_saved(report
     assert not any("no result yet" in sentence for sentence in again)
 
 
+class Gap(quantail.Callback):
+    """Report a metric of one's own."""
+
+    def on_evaluation(self, progress):
+        progress.record("gap", 475 - progress.evaluation.mean)
+
+
+def test_a_metric_of_a_callback_is_drawn_below_the_learning_curve(report, tmp_path):
+    run = tmp_path / "run"
+    settings = QUICK["CartPole-v1"]
+    quantail.train("CartPole-v1", out=run, steps=200, callbacks=[Gap()], **settings)
+    page = write_report([run], evaluate_missing=False)
+    assert {"metrics-cartpole-v1.png", "metrics-cartpole-v1.svg"} <= shown_files(page)
+    text = page.read_text()
+    learning, metrics = text.index("mean raw return of evaluations"), text.index("metrics of the head")
+    assert learning < metrics < text.index(">Scores</h2>")
+    assert not list(report[0].parent.glob("metrics-*"))  # the report of runs without new metrics
+
+
 def test_a_report_can_skip_the_evaluation(cartpoles, tmp_path, capsys):
     (run,) = copies(cartpoles, tmp_path, "dqn-0")
     assert command("report", run, "--no-eval") == 0
@@ -120,7 +139,8 @@ def test_content_of_runs_is_escaped(cartpoles, tmp_path):
 def test_runs_evaluated_under_different_protocols_are_refused_and_named(cartpoles, tmp_path):
     one, two = copies(cartpoles, tmp_path, "iqn-0", "dqn-0")
     with editing(two / "run.json") as about:
-        about["settings"]["evaluation_epsilon"] = 0.05
+        about["protocol"] = {**about["protocol"], "epsilon": 0.05}
+        del about["protocol"]["hash"]
     with pytest.raises(QuantailError, match=r"iqn-0 was evaluated under own .* and .*dqn-0 under own"):
         write_report([one, two], tmp_path / "out")
     assert not (tmp_path / "out").exists()
@@ -193,11 +213,14 @@ def test_results_under_several_protocols_are_refused_before_anything_is_written(
     assert row["protocol"].startswith("own with epsilon 0.5 v1")
 
 
-def test_a_damaged_table_is_named(cartpoles, tmp_path, capsys):
+@pytest.mark.parametrize("table", ["evaluations", "metrics"])
+def test_a_damaged_table_is_named_before_anything_is_written(table, cartpoles, tmp_path, capsys):
     (run,) = copies(cartpoles, tmp_path, "iqn-0")
-    (run / "evaluations.csv").write_text("steps,policy,max\n1,agent,2\n")
+    (run / f"{table}.csv").write_text("steps,policy,max\n1,agent,2\n")
     assert command("report", run) == 2
-    assert "evaluations.csv is damaged" in capsys.readouterr().err
+    assert f"{table}.csv is damaged" in capsys.readouterr().err
+    assert not (run / "report").exists()
+    assert not (run / "results").exists()
 
 
 def evaluated(run, *words):
