@@ -30,6 +30,7 @@ if TYPE_CHECKING:
         register_protocol,
         register_risk,
         register_sampler,
+        register_schedule,
         register_target,
         register_torso,
     )
@@ -75,6 +76,7 @@ __all__ = [
     "register_protocol",
     "register_risk",
     "register_sampler",
+    "register_schedule",
     "register_target",
     "register_torso",
     "resume",
@@ -106,6 +108,7 @@ _HOMES = {
         "register_protocol",
         "register_risk",
         "register_sampler",
+        "register_schedule",
         "register_target",
         "register_torso",
     ),

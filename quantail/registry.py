@@ -37,6 +37,7 @@ KINDS: dict[str, Kind] = {
     "head": Kind("quantail.networks:ReturnHead", "quantail.networks.heads:HEADS"),
     "target": Kind("quantail.learning.targets:Target", "quantail.learning.targets:TARGETS"),
     "optimizer": Kind("torch.optim:Optimizer", "quantail.learning.optimizers:OPTIMIZERS"),
+    "schedule": Kind("quantail.learning.schedules:Schedule", "quantail.learning.schedules:SCHEDULES"),
     "learner": Kind("quantail.learning.learner:Learner", "quantail.learning.learner:LEARNERS"),
     "sampler": Kind("quantail.replay:Sampler", "quantail.replay:SAMPLERS"),
     "exploration": Kind(
@@ -65,10 +66,10 @@ _admitted: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}  # by module
 def register(kind: str, name: str, part: Any, *, replace: bool = False) -> None:
     """Give a part of your own a name, by which settings, the command line and errors know it.
 
-    `kind` is one of "torso", "head", "target", "optimizer", "learner", "sampler", "exploration", "risk",
-    "agent", "preset", "family", "protocol" and "callback". `part` is a subclass of that kind's base
-    class; a `Recipe` for an agent, a `Preset` for a preset, a `Protocol` for a protocol. `replace=True`
-    replaces a part that was registered under the same name.
+    `kind` is one of "torso", "head", "target", "optimizer", "schedule", "learner", "sampler",
+    "exploration", "risk", "agent", "preset", "family", "protocol" and "callback". `part` is a
+    subclass of that kind's base class; a `Recipe` for an agent, a `Preset` for a preset, a `Protocol`
+    for a protocol. `replace=True` replaces a part that was registered under the same name.
     """
     if kind not in KINDS:
         raise QuantailError(f"unknown kind of part {kind!r}: it takes {', '.join(KINDS)}.")
@@ -92,6 +93,7 @@ register_torso = partial(register, "torso")
 register_head = partial(register, "head")
 register_target = partial(register, "target")
 register_optimizer = partial(register, "optimizer")
+register_schedule = partial(register, "schedule")
 register_learner = partial(register, "learner")
 register_sampler = partial(register, "sampler")
 register_exploration = partial(register, "exploration")
