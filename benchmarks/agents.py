@@ -19,7 +19,7 @@ from pathlib import Path
 
 from quantail.recipes import AGENTS
 from quantail.runs.folder import RunFolder
-from quantail.runs.tables import complete_rows
+from quantail.runs.tables import read_rows
 
 EPISODES = 100
 COLUMNS = (
@@ -45,7 +45,7 @@ def quantail(*words: object) -> subprocess.CompletedProcess[str]:
 
 def rows(run: Path, table: str) -> list[dict[str, str]]:
     """Read a CSV table of a run."""
-    return complete_rows(run / f"{table}.csv")
+    return read_rows(run / f"{table}.csv")
 
 
 def is_done(run: Path) -> bool:

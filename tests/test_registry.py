@@ -14,7 +14,7 @@ from quantail.errors import QuantailError
 from quantail.networks.heads import HEADS
 from quantail.recipes import compose, parts_of, sources
 from quantail.risk import parse_risk
-from quantail.runs.tables import read_table
+from quantail.runs.tables import read_rows
 from quantail.settings import ABOUT, PARTS, Settings
 from quantail.toml_files import to_toml
 from tests.helpers.trust import USER_MODULES
@@ -255,7 +255,7 @@ def test_a_metric_of_a_head_becomes_a_column_and_is_resumed_exactly(own_parts, t
     train(tmp_path, "whole", **settings)
     train(tmp_path, "half", callbacks=[Stop()], **settings)
     q.resume(tmp_path / "half", trust="own_parts")
-    whole, half = (read_table(tmp_path / run / "metrics.csv") for run in ("whole", "half"))
+    whole, half = (read_rows(tmp_path / run / "metrics.csv") for run in ("whole", "half"))
     assert [row["steps"] for row in half] == ["50", "100", "120"]
     assert all(float(row["spread"]) > 0 for row in half)
     assert [row["one"] for row in half] == ["1.0"] * 3  # means, not sums, over updates and the batch

@@ -185,18 +185,25 @@ def restored(run):
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_a_restored_trainer_holds_what_the_saved_one_held(agent, tmp_path):
+    held = []
+
+    class Look(q.Callback):
+        def on_start(self, progress):
+            held.append(values_of(trainer))
+
+        def on_step(self, progress):
+            if progress.steps >= SAVED:
+                progress.stop("half way")
+
+        def on_end(self, progress):
+            held.append(values_of(trainer))
+
     settings = quick(agent) | {"steps": STEPS}
-    trainer = prepare("CartPole-v1", out=tmp_path / "run", **settings)
-    with trainer.process_settings():
-        trainer.start()
-        before = values_of(trainer)
-        while trainer.steps < SAVED:
-            trainer.step()
-        trainer.save()
-        saved = values_of(trainer)
-        again = restored(tmp_path / "run")
-        found = values_of(again)
-    trainer.close()
+    trainer = prepare("CartPole-v1", out=tmp_path / "run", callbacks=[Look()], **settings)
+    trainer.run()
+    before, saved = held
+    again = restored(tmp_path / "run")
+    found = values_of(again)
     again.close()
     changed = [path for path in saved if saved[path] != before.get(path)]
     assert len(changed) > 50
