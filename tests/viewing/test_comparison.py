@@ -4,6 +4,7 @@ import numpy as np
 import pytest
 
 from quantail.errors import QuantailError
+from quantail.evaluation import Protocol
 from quantail.evaluation.published import published_curves
 from quantail.viewing.comparison import Series, compare, same_agent
 from tests.helpers.runs import command
@@ -120,7 +121,7 @@ def test_names_of_the_same_agent_are_recognised(one, other, same):
 def test_runs_evaluated_differently_are_refused_and_named(cartpoles, tmp_path):
     other = shutil.copytree(cartpoles / "dqn-0", tmp_path / "other")
     with editing(other / "run.json") as about:
-        about["settings"]["evaluation_epsilon"] = 0.5
+        about["protocol"] = Protocol("own", epsilon=0.5).to_dict()
     with pytest.raises(QuantailError, match="their curves cannot be compared"):
         compare(cartpoles / "iqn-0", [other])
 

@@ -120,7 +120,7 @@ def test_content_of_runs_is_escaped(cartpoles, tmp_path):
 def test_runs_evaluated_under_different_protocols_are_refused_and_named(cartpoles, tmp_path):
     one, two = copies(cartpoles, tmp_path, "iqn-0", "dqn-0")
     with editing(two / "run.json") as about:
-        about["settings"]["evaluation_epsilon"] = 0.05
+        about["protocol"] = Protocol("own", epsilon=0.05).to_dict()
     with pytest.raises(QuantailError, match=r"iqn-0 was evaluated under own .* and .*dqn-0 under own"):
         write_report([one, two], tmp_path / "out")
     assert not (tmp_path / "out").exists()
