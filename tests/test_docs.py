@@ -52,7 +52,7 @@ def test_the_page_of_environments_lists_every_torso():
 def test_the_example_of_a_part_of_ones_own_runs_as_it_stands(tmp_path):
     page = (DOCS / "extending.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 2
+    assert len(blocks) == 3
     script = tmp_path / "example.py"
     script.write_text("\n".join(blocks), encoding="utf-8")
     done = subprocess.run(
@@ -62,7 +62,12 @@ def test_the_example_of_a_part_of_ones_own_runs_as_it_stands(tmp_path):
     assert (
         json.loads((tmp_path / "runs/gaussian/run.json").read_text())["settings"]["head"] == "gaussian"
     )
-    assert len(done.stdout.strip(" []\n").split()) == 2  # a number for every action
+    values, score = done.stdout.splitlines()
+    assert len(values.strip(" []").split()) == 2  # a number for every action
+    assert score.endswith("over 10 episodes")
+    assert json.loads((tmp_path / "runs/corridor/run.json").read_text())["preset"] == "corridors"
+    columns = (tmp_path / "runs/corridor/metrics.csv").read_text().splitlines()[0].split(",")
+    assert "last_episode" in columns
 
 
 def test_the_example_of_reading_a_run_runs_as_it_stands(cartpoles, tmp_path):

@@ -169,7 +169,9 @@ NOT_RESTORED = {
     r"\.noise\b": "noisy layers draw their noise before each use",
     r"\.recorder\._ended\b": "`run` hands these episodes to the callbacks after each step",
     r"\.saver\._segments\b": "files of older checkpoints, which only pruning needs",
-    r"\.callbacks\.progress\._checkpoint\b": "what callbacks have seen in this session",
+    r"\.callbacks\.progress\._": "what callbacks have seen in this session",
+    r"\.evaluator\._envs\b": "environments kept open; each evaluation seeds them anew",
+    r"\.signals\._before\b": "the handlers of this process",
 }
 
 

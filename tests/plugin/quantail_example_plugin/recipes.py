@@ -1,6 +1,6 @@
-"""Agents, which are combinations of parts, and a preset, which is a set of settings."""
+"""Agents, which are combinations of parts; presets, which are sets of settings; and a protocol."""
 
-from quantail import Preset, Recipe
+from quantail import Preset, Protocol, Recipe
 
 MIXTURE_DQN = Recipe(
     summary="learns a mixture of Gaussians by maximum likelihood",
@@ -26,3 +26,13 @@ EXAMPLE = Preset(
     steps=20_000,
     heads={"gaussian-mixture": {"head.components": 2}},
 )
+
+TIGHTROPE = Preset(
+    summary="tightropes: a minute on a laptop",
+    like="small",
+    steps=10_000,
+    max_episode_steps=50,
+    n_step=1,
+)
+
+UNSTEADY = Protocol("unsteady", epsilon=0.2, max_frames=30, episodes=20)

@@ -1,0 +1,284 @@
+"""Families of environments: which one is found, what a short one needs, how wrong ones are refused."""
+
+import subprocess
+import sys
+from contextlib import closing
+from dataclasses import dataclass
+
+import gymnasium as gym
+import numpy as np
+import pytest
+from gymnasium import spaces
+
+import quantail
+from quantail import registry
+from quantail.envs import find_family, make
+from quantail.envs.families import locate, modules_of_env
+from quantail.envs.source import env_from_file
+from quantail.errors import QuantailError
+from quantail.evaluation.protocols import find_protocol, own_protocol
+from quantail.recipes import compose
+from quantail.replay.store import TERMINAL
+from quantail.runs.tables import complete_rows
+from quantail.training.train import prepare
+from quantail.trust import Origin
+
+SMALL = compose("small", {})
+TINY = {
+    "steps": 60,
+    "learning_starts": 30,
+    "evaluation_episodes": 1,
+    "evaluation_every": 60,
+    "log_every": 20,
+    "threads": 1,
+}
+
+
+class Counter(gym.Env):
+    """Pays 1 per step for ten steps; every third step is a lap."""
+
+    observation_space = spaces.Box(0, 10, (1,), np.float32)
+    action_space = spaces.Discrete(2)
+
+    def reset(self, *, seed=None, options=None):
+        super().reset(seed=seed)
+        self.count = 0
+        return np.zeros(1, np.float32), {}
+
+    def step(self, action):
+        self.count += 1
+        over = self.count == 10
+        return np.full(1, self.count, np.float32), 1.0, over, False, {"lap": self.count % 3 == 0}
+
+
+class Counters(quantail.EnvFamily):
+    """As short as a family can be."""
+
+    preset = "small"
+
+    def recognises(self, env):
+        return env.startswith("counter:")
+
+    def make(self, env, render_mode=None):
+        return Counter()
+
+
+class Laps(Counters):
+    """Every step takes three frames, and in learning a return ends with each lap."""
+
+    frames_per_step = 3
+
+    def ends_return(self, terminated, info):
+        return terminated or info["lap"]
+
+
+@pytest.fixture(autouse=True)
+def _forgotten(monkeypatch):
+    """Forget afterwards what a test registers."""
+    monkeypatch.setattr(registry, "_registered", {kind: {} for kind in registry.KINDS})
+
+
+def test_a_family_that_recognises_and_makes_is_enough_to_train_load_and_evaluate(tmp_path):
+    quantail.register_family("counters", Counters)
+    quantail.train("counter:1", out=tmp_path / "run", **TINY)
+    loaded = quantail.load(tmp_path / "run")
+    result = quantail.evaluate(loaded, episodes=2)
+    assert result.returns.tolist() == [10, 10]
+    assert quantail.make("counter:1").action_names() == ["action 0", "action 1"]
+    quantail.resume(tmp_path / "run", steps=80)
+
+
+def test_a_family_decides_frames_per_step_and_where_a_return_ends(tmp_path):
+    quantail.register_family("laps", Laps)
+    quantail.train("counter:1", out=tmp_path / "run", **TINY)
+    rows = complete_rows(tmp_path / "run" / "metrics.csv")
+    assert [(row["steps"], row["frames"]) for row in rows] == [
+        ("20", "60"),
+        ("40", "120"),
+        ("60", "180"),
+    ]
+    env = make("counter:1", SMALL)
+    env.reset(seed=0)
+    ends = []
+    for _ in range(10):
+        *_, terminated, _, info = env.step(0)
+        ends.append(env.ends_return(terminated, info))
+    assert ends == [False, False, True] * 3 + [True]
+    assert own_protocol(find_family("counter:1", SMALL), SMALL).action_repeat == 3
+
+
+@pytest.mark.parametrize(("family", "terminal"), [(Counters, [10]), (Laps, [3, 6, 9, 10])])
+def test_a_return_that_ends_early_is_terminal_in_the_replay_buffer(family, terminal, tmp_path):
+    quantail.register_family("counters", family)
+    with closing(prepare("counter:1", out=tmp_path / "run", **TINY)) as trainer:
+        trainer.collector.start()
+        for _ in range(10):
+            trainer.step()
+        flags = trainer.store.flags[0, :10]
+    assert (np.flatnonzero(flags & TERMINAL) + 1).tolist() == terminal
+
+
+def test_families_from_outside_are_asked_before_the_fallback():
+    class Poles(quantail.EnvFamily):
+        preset = "worlds"
+
+        def recognises(self, env):
+            return env == "CartPole-v1"
+
+    assert find_family("CartPole-v1").name == "gymnasium"
+    quantail.register_family("poles", Poles)
+    assert (find_family("CartPole-v1").name, find_family("Acrobot-v1").name) == ("poles", "gymnasium")
+    assert make("CartPole-v1", SMALL).family.name == "poles"  # made by Gymnasium, as it is registered
+
+
+@pytest.mark.parametrize("taken", ["counter:1", "ALE/Pong-v5"])
+def test_an_id_that_two_families_recognise_is_refused(taken):
+    class Greedy(Counters):
+        def recognises(self, env):
+            return env == taken
+
+    quantail.register_family("counters", Counters)
+    quantail.register_family("greedy", Greedy)
+    with pytest.raises(
+        QuantailError, match=r"recognised by the environment families \w+ and greedy: use only one\.$"
+    ):
+        find_family(taken)
+
+
+class Asked(Counters):
+    def recognises(self, env):
+        raise KeyError("colour")
+
+
+class Unmade(Counters):
+    def make(self, env, render_mode=None):
+        raise OSError("no\nrope")
+
+
+class NoEnvironment(Counters):
+    def make(self, env, render_mode=None):
+        return 3
+
+
+class Uncreated(Counters):
+    def __init__(self):
+        raise RuntimeError("not today")
+
+
+@pytest.mark.parametrize(
+    ("family", "says"),
+    [
+        (Asked, "the environment family odd failed in recognises for 'counter:1': KeyError: 'colour'."),
+        (Unmade, "counter:1 cannot be made by the environment family odd: OSError: no rope."),
+        (NoEnvironment, "the environment family odd made int for counter:1, not a Gymnasium environ"),
+        (Uncreated, "the environment family odd cannot be created: RuntimeError: not today."),
+    ],
+)
+def test_a_family_that_fails_is_named_in_one_sentence(family, says):
+    quantail.register_family("odd", family)
+    with pytest.raises(QuantailError) as caught:
+        make("counter:1", SMALL)
+    assert str(caught.value).startswith(says)
+
+
+def test_names_of_the_wrong_number_of_actions_are_refused():
+    class Wordy(Counters):
+        def action_names(self, env):
+            return ["one", "two", "three"]
+
+    quantail.register_family("wordy", Wordy)
+    with pytest.raises(QuantailError, match="family wordy has 3 names for the 2 actions of counter:1"):
+        make("counter:1", SMALL).action_names()
+
+
+def test_settings_of_another_family_are_refused_and_own_ones_are_used():
+    @dataclass(frozen=True)
+    class Config:
+        laps: int = 3
+
+    class Configured(Counters):
+        pass
+
+    Configured.Config = Config
+    quantail.register_family("configured", Configured)
+    assert find_family("counter:1", SMALL).config == Config()
+    with pytest.raises(QuantailError, match=r"sticky 0\.25 is for ALE games only, and counter:1 is not"):
+        make("counter:1", SMALL.with_changes({"sticky": 0.25}))
+    paper = compose("atari-paper", {"resize": "area"})
+    config = find_family("ALE/Pong-v5", paper).config
+    assert (config.action_repeat, config.no_ops, config.resize) == (4, 30, "area")
+
+
+def test_a_name_that_a_family_recognises_names_no_module():
+    quantail.register_family("counters", Counters)
+    assert modules_of_env("counter:small") == frozenset()
+    assert modules_of_env("counting:small") == {"counting"}
+    origin = Origin("run.json", frozenset())
+    assert locate(env_from_file("counter:small", origin))[1] == "counter:small"
+    with pytest.raises(QuantailError, match="names the module counting: give --trust counting"):
+        locate(env_from_file("counting:small", origin))
+
+
+@pytest.mark.parametrize(
+    ("env", "names"),
+    [("MinAtar/Breakout-v1", "nothing left right"), ("Quantail/WindyCliff-v0", "on up down")],
+)
+def test_an_environment_that_a_function_makes_is_known_by_its_family(env, names):
+    quantail.make(env)  # registers the id
+    made = quantail.make(lambda: gym.make(env))
+    assert made.action_names() == names.split()
+    assert find_family(lambda: gym.make(env)).preset == "small"  # it is not an id
+
+
+def test_importing_minatar_waits_until_an_environment_is_made():
+    code = "import sys; from quantail.envs import find_family as f; f('MinAtar/Breakout-v1'); "
+    code += "f('CartPole-v1'); assert 'minatar' not in sys.modules"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
+# Protocols
+
+
+def test_a_registered_protocol_is_played_under_its_registered_name():
+    quantail.register_protocol(
+        "brief", quantail.Protocol("other", epsilon=1.0, max_frames=4, episodes=3)
+    )
+    family = find_family("CartPole-v1", SMALL)
+    found = find_protocol("brief", family, SMALL)
+    assert (found.name, found.episodes) == ("brief", 3)
+    ale = find_family("ALE/Pong-v5", compose("atari-paper", {}))
+    assert (
+        ale.under(find_protocol("brief", ale, compose("atari-paper", {})).conditions).frames_per_step
+        == 1
+    )
+
+
+def test_a_protocol_is_refused_where_the_family_cannot_meet_its_conditions():
+    quantail.register_protocol("windy", quantail.Protocol("windy", sticky=0.1, episodes=3))
+    quantail.register_family("laps", Laps)
+    with pytest.raises(
+        QuantailError,
+        match=r"windy is for ALE games, because it has sticky 0.1: use own or human-starts here\.$",
+    ):
+        find_protocol("windy", find_family("CartPole-v1", SMALL), SMALL)
+    with pytest.raises(QuantailError, match=r"because it has sticky 0.1 and action_repeat 1: use own"):
+        find_protocol("windy", find_family("counter:1", SMALL), SMALL)
+
+
+@pytest.mark.parametrize("name", ["own", "no-op"])
+def test_the_name_of_a_built_in_protocol_cannot_be_registered(name):
+    with pytest.raises(QuantailError, match=f"protocol '{name}' is built in"):
+        quantail.register_protocol(name, quantail.Protocol(name))
+
+
+@pytest.mark.parametrize(
+    ("kind", "part", "says"),
+    [
+        ("family", Counter, "is not a subclass of EnvFamily"),
+        ("protocol", 3, "takes a quantail.Protocol, not 3"),
+        ("callback", Counter, "is not a subclass of Callback"),
+    ],
+)
+def test_a_part_of_the_wrong_kind_cannot_be_registered(kind, part, says):
+    with pytest.raises(QuantailError, match=says):
+        quantail.register(kind, "mine", part)
