@@ -99,11 +99,11 @@ import sys
 from pathlib import Path
 import quantail
 from quantail import registry
-from quantail.runs.tables import complete_rows
+from quantail.runs.tables import read_rows
 watch = registry.find("callback", "longest-episode")()
 short = dict(steps=120, learning_starts=60, evaluation_episodes=1, evaluation_every=120, log_every=40)
 quantail.train("tightrope:5", out=sys.argv[1], callbacks=[watch], threads=1, **short)
-rows = complete_rows(Path(sys.argv[1]) / "metrics.csv")
+rows = read_rows(Path(sys.argv[1]) / "metrics.csv")
 assert max(float(row["longest_episode"] or 0) for row in rows) == watch.longest > 0, rows
 """
     python(code, tmp_path / "run", env=plugin)

@@ -19,7 +19,7 @@ from quantail.errors import QuantailError
 from quantail.evaluation.protocols import find_protocol, own_protocol
 from quantail.recipes import compose
 from quantail.replay.store import TERMINAL
-from quantail.runs.tables import complete_rows
+from quantail.runs.tables import read_rows
 from quantail.training.train import prepare
 from quantail.trust import Origin
 
@@ -91,7 +91,7 @@ def test_a_family_that_recognises_and_makes_is_enough_to_train_load_and_evaluate
 def test_a_family_decides_frames_per_step_and_where_a_return_ends(tmp_path):
     quantail.register_family("laps", Laps)
     quantail.train("counter:1", out=tmp_path / "run", **TINY)
-    rows = complete_rows(tmp_path / "run" / "metrics.csv")
+    rows = read_rows(tmp_path / "run" / "metrics.csv")
     assert [(row["steps"], row["frames"]) for row in rows] == [
         ("20", "60"),
         ("40", "120"),
