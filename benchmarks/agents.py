@@ -51,7 +51,7 @@ def rows(run: Path, table: str) -> list[dict[str, str]]:
 def is_done(run: Path) -> bool:
     """Return whether a run is complete, with its final evaluation."""
     evaluated = [int(row["steps"]) for row in rows(run, "evaluations")]
-    return bool(evaluated) and evaluated[-1] >= RunFolder(run).read().settings.steps
+    return bool(evaluated) and evaluated[-1] >= RunFolder(run).read().config.run.steps
 
 
 def train(env: str, agent: str, seed: int, changes: Sequence[str], run: Path) -> None:

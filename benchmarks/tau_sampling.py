@@ -14,7 +14,6 @@ import statistics
 import tempfile
 import time
 from collections.abc import Sequence
-from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -27,7 +26,6 @@ from quantail.risk import parse_risk
 from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder
 from quantail.training.build import build_parts
-from quantail.training.risk_config import risk_config_of
 from quantail.training.train import pick_device
 from quantail.training.trainer import Trainer
 
@@ -51,8 +49,8 @@ def restore(path: str) -> Trainer:
     """Restore a run from its last checkpoint."""
     folder = RunFolder(path)
     info = folder.read()
-    config = risk_config_of(info.settings, parse_risk(info.settings.risk))
-    trainer = Trainer(build_parts(folder, info, info.env, config, pick_device("cpu")))
+    risks = info.config.risk.measures(parse_risk(info.config.risk.risk))
+    trainer = Trainer(build_parts(folder, info, info.env, risks, pick_device("cpu")))
     trainer.restore(Checkpoints(folder.checkpoints).read("last"))
     return trainer
 
@@ -60,16 +58,15 @@ def restore(path: str) -> Trainer:
 def learner_with(trainer: Trainer, counts: Sequence[int], scheme: str) -> Learner:
     """Return a learner with the networks of the run, but its own number and sampling of τ."""
     online, target, policy = counts
-    settings = replace(
-        trainer.settings,
+    config = trainer.info.config.replace(
         online_samples=online,
         target_samples=target,
         policy_samples=policy,
         tau_sampling=scheme,
     )
     learner = Learner(
-        build_network(settings, trainer.info.observation, trainer.info.actions.count),
-        settings,
+        build_network(config.network, config.head, trainer.info.observation, trainer.info.actions.count),
+        config.learner,
         trainer.learner.risk,
         taus=np.random.default_rng(0),
         noise=np.random.default_rng(1),
@@ -137,7 +134,7 @@ def main(words: Sequence[str] | None = None) -> None:
     arguments = parser.parse_args(words)
     if not (Path(arguments.run) / "run.json").is_file() or arguments.draws < 2:
         parser.error("RUN must be the folder of a run, and draws at least 2")
-    if not RunFolder(arguments.run).read().settings.is_active("online_samples"):
+    if not RunFolder(arguments.run).read().config.is_active("online_samples"):
         parser.error("RUN must be a run of an agent that samples τ, such as iqn")
     with tempfile.TemporaryDirectory() as folder:
         shutil.copytree(arguments.run, folder, dirs_exist_ok=True)

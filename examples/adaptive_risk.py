@@ -33,7 +33,7 @@ def neutral_unless_in_danger(agent: quantail.Agent, floor: float) -> Callable[[A
 
 def play(agent: quantail.Agent, choose: Callable[[Any, float, float], int], episodes: int) -> np.ndarray:
     """Play episodes and return their discounted returns."""
-    env = quantail.make(agent.env, agent.settings)
+    env = quantail.make(agent.env, agent.config)
     returns = []
     for seed in range(episodes):
         observation, _ = env.reset(seed=seed)
@@ -42,7 +42,7 @@ def play(agent: quantail.Agent, choose: Callable[[Any, float, float], int], epis
             observation, reward, terminated, truncated, _ = env.step(
                 choose(observation, earned, discount)
             )
-            earned, discount = earned + discount * reward, discount * agent.settings.discount
+            earned, discount = earned + discount * reward, discount * agent.config.learner.discount
             over = terminated or truncated
         returns.append(earned)
     env.close()

@@ -9,14 +9,14 @@ from quantail.registration import register as _register
 if TYPE_CHECKING:
     from quantail.agents.agent import Agent
     from quantail.api import make
+    from quantail.config import Config
     from quantail.envs.family import EnvFamily
     from quantail.errors import QuantailError
     from quantail.evaluation.calibration import calibrate
     from quantail.evaluation.evaluate import Evaluation, evaluate
     from quantail.evaluation.protocols import Protocol
     from quantail.evaluation.risk_profile import risk_profile
-    from quantail.fields import setting
-    from quantail.recipes import Preset, Recipe
+    from quantail.recipes import Preset, Recipe, configure
     from quantail.registry import (
         register,
         register_agent,
@@ -36,6 +36,7 @@ if TYPE_CHECKING:
     )
     from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
     from quantail.runs.run import Run, read_run
+    from quantail.settings import setting
     from quantail.training.callbacks import Callback
     from quantail.training.loggers.terminal import ProgressBar
     from quantail.training.train import load, resume, train
@@ -47,6 +48,7 @@ __all__ = [
     "Agent",
     "CVaR",
     "Callback",
+    "Config",
     "EnvFamily",
     "Evaluation",
     "Neutral",
@@ -60,6 +62,7 @@ __all__ = [
     "Run",
     "Wang",
     "calibrate",
+    "configure",
     "evaluate",
     "load",
     "make",
@@ -90,11 +93,13 @@ _HOMES = {
     "quantail.api": ("make",),
     "quantail.envs.family": ("EnvFamily",),
     "quantail.errors": ("QuantailError",),
-    "quantail.evaluation": ("Evaluation", "Protocol", "evaluate"),
+    "quantail.evaluation.evaluate": ("Evaluation", "evaluate"),
+    "quantail.evaluation.protocols": ("Protocol",),
     "quantail.evaluation.calibration": ("calibrate",),
     "quantail.evaluation.risk_profile": ("risk_profile",),
-    "quantail.fields": ("setting",),
-    "quantail.recipes": ("Preset", "Recipe"),
+    "quantail.settings": ("setting",),
+    "quantail.config": ("Config",),
+    "quantail.recipes": ("Preset", "Recipe", "configure"),
     "quantail.registry": (
         "register",
         "register_agent",

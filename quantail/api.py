@@ -1,17 +1,14 @@
 """Functions of the public API that put packages together."""
 
 from quantail import envs
+from quantail.config import Config
 from quantail.envs.adapt import Adapter
-from quantail.recipes import compose
-from quantail.settings import Settings
+from quantail.recipes import configure
 
 
-def make(
-    env: envs.EnvSource, settings: Settings | None = None, render_mode: str | None = None
-) -> Adapter:
-    """Make an environment with the preprocessing of the settings, by default those of its preset.
+def make(env: envs.EnvSource, config: Config | None = None, render_mode: str | None = None) -> Adapter:
+    """Make an environment with the preprocessing of a configuration, by default that of its preset.
 
     Its observations can be passed to `agent.act`, and the actions of `agent.act` to its `step`.
     """
-    chosen = compose(envs.find_family(env).preset, {}) if settings is None else settings
-    return envs.make(env, chosen, render_mode)
+    return envs.make(env, (config or configure(env)).environment, render_mode)

@@ -202,3 +202,22 @@ def _is_file_at(file: BinaryIO, path: Path) -> bool:
         return os.path.samestat(os.fstat(file.fileno()), path.stat())
     except FileNotFoundError:
         return False
+
+
+def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
+    """Raise an error if a file has no schema version, or a newer one than this Quantail reads."""
+    schema = content.get("schema")
+    if not isinstance(schema, int):
+        raise QuantailError(f"{path} is damaged: it has no schema version.")
+    if schema > newest:
+        raise QuantailError(
+            f"{path} was made by a newer Quantail (schema {schema}; this version reads up to {newest}): "
+            "update Quantail to use it."
+        )
+
+
+def read_sealed(path: Path, newest: int) -> dict[str, Any]:
+    """Read a JSON file with a checksum, after checking its schema version and its content."""
+    content = read_json(path)
+    check_schema(path, content, newest)
+    return check_seal(path, content)

@@ -1,84 +1,122 @@
-"""The parts that the settings of a run name, and their configurations."""
+"""The parts that a configuration chooses, each with its own settings."""
 
-from dataclasses import Field
+import dataclasses
+from collections.abc import Mapping
+from dataclasses import dataclass, field
 from typing import Any
 
 from quantail import registry
 from quantail.errors import QuantailError, did_you_mean
-from quantail.fields import about_of, coerced
-from quantail.settings import PARTS, Settings
-from quantail.trust import Origin, is_missing, modules_of
+from quantail.settings import About, about_of, coerced
 
 
-def part_of(kind: str, settings: Settings) -> Any:
-    """Return the class of a part that the settings name."""
-    return registry.find(kind, getattr(settings, kind))
+@dataclass(frozen=True)
+class Unloaded:
+    """The settings of a part whose code is not loaded, because the user does not trust its module."""
+
+    values: Mapping[str, Any] = field(hash=False)
 
 
-def config_of(kind: str, settings: Settings) -> Any:
-    """Return the configuration of a part, filled from flat and dotted settings."""
-    name = getattr(settings, kind)
-    values = {one: getattr(settings, one) for one in registry.flat_fields(kind, name)}
-    try:
-        return registry.config_class(registry.find(kind, name))(**values, **own_settings(kind, settings))
-    except (TypeError, ValueError) as error:
-        raise QuantailError(f"{kind} {registry.label(kind, name)}: {error}") from error
+@dataclass(frozen=True)
+class Part:
+    """A part that a configuration chooses: its kind, its name and its own settings.
+
+    `name` is the name under which the part is known, or `module:Class`; `config` is an instance of the
+    part's `Config`.
+    """
+
+    kind: str
+    name: str
+    config: Any
+
+    @classmethod
+    def of(cls, kind: str, part: Any, values: Mapping[str, Any] | None = None) -> "Part":
+        """Return a part, given by its name or its class, with some of its settings changed."""
+        name = registry.text_of(kind, part)
+        found = registry.find(kind, name)
+        known = {one.name: one for one in registry.fields_of(found)}
+        changed = {}
+        for key, value in (values or {}).items():
+            if key not in known:
+                raise _unknown(kind, name, key)
+            default, about = known[key].default, about_of(known[key])
+            changed[key] = coerced(flat_name(kind, name, key), value, default, about)
+        try:
+            return cls(kind, name, registry.config_class(found)(**changed))
+        except (TypeError, ValueError) as error:
+            raise QuantailError(f"{kind} {registry.label(kind, name)}: {error}") from error
+
+    @property
+    def is_loaded(self) -> bool:
+        """Whether the code of the part is known, so that it can be built."""
+        return not isinstance(self.config, Unloaded)
+
+    @property
+    def label(self) -> str:
+        """The name of the part for display."""
+        return registry.label(self.kind, self.name)
+
+    def find(self) -> Any:
+        """Return the class of the part."""
+        return registry.find(self.kind, self.name)
+
+    def build(self, *arguments: Any, **options: Any) -> Any:
+        """Return an instance of the part, whose last positional argument is its configuration."""
+        return self.find()(*arguments, self.config, **options)
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the settings of the part by the names that files and the command line use."""
+        if not self.is_loaded:
+            return dict(self.config.values)
+        own = {one.name: getattr(self.config, one.name) for one in registry.fields_of(self.find())}
+        return {flat_name(self.kind, self.name, name): value for name, value in own.items()}
 
 
-def own_settings(kind: str, settings: Settings) -> dict[str, Any]:
-    """Return the values of all settings that a part from outside has of its own."""
-    name = getattr(settings, kind)
-    own = registry.own_fields(kind, name) if registry.is_known(kind, name) else {}
-    given = {
-        key.partition(".")[2]: value
-        for key, value in settings.dotted.items()
-        if key.partition(".")[0] == kind
-    }
-    for key in given:
-        if key not in own:
-            has = f"its own settings are {', '.join(own)}" if own else "it has none of its own"
-            raise QuantailError(
-                f"{kind} {registry.label(kind, name)} has no setting {kind}.{key}: {has}."
-                f"{did_you_mean(key, own)}"
-            )
-    values = {}
-    for key, field in own.items():
-        value = given.get(key, field.default)
-        values[key] = coerced(f"{kind}.{key}", value, field.default, about_of(field))
-    return values
+def part(kind: str, default: str, help: str = "", *, source: str = "") -> Any:
+    """Return a field for a group of a configuration that chooses a part of this kind.
+
+    The field takes a `Part`, a name, a class, or a table such as `{"name": "mlp", "mlp_sizes": (64,)}`.
+    """
+    about = About(help, source=source, kind=kind)
+    return field(
+        default_factory=lambda: Part.of(kind, default), metadata={"about": about, "default": default}
+    )
 
 
-def dotted_fields(settings: Settings) -> dict[str, Field[Any]]:
-    """Return the fields of all settings that parts from outside have of their own, by dotted name."""
-    return {
-        f"{kind}.{name}": field
-        for kind in PARTS
-        if registry.is_known(kind, getattr(settings, kind))
-        for name, field in registry.own_fields(kind, getattr(settings, kind)).items()
-    }
+class Group:
+    """Base of the groups of a configuration: every field is checked and converted to its type."""
+
+    def __post_init__(self) -> None:
+        for one in dataclasses.fields(self):  # type: ignore[arg-type]
+            about, value = about_of(one), getattr(self, one.name)
+            if about.kind:
+                value = _chosen(about.kind, value, one.metadata["default"])
+            elif one.default is not dataclasses.MISSING:
+                value = coerced(one.name, value, one.default, about)
+            object.__setattr__(self, one.name, value)
 
 
-def admit_parts(settings: Settings, origin: Origin | None) -> None:
-    """Import the parts that a file names, where the user trusts their modules."""
-    if origin is not None:
-        unknown = [getattr(settings, k) for k in PARTS if not registry.is_known(k, getattr(settings, k))]
-        found = [one for one in modules_of(unknown) if not is_missing(one)]
-        origin.require(*found)  # all at once, so that the user is asked once
-    for kind in PARTS:
-        registry.admit(kind, getattr(settings, kind), origin)
+def _chosen(kind: str, value: Any, default: str) -> Part:
+    """Return the part that a field of a group is given."""
+    if isinstance(value, Mapping):
+        values = {key: setting for key, setting in value.items() if key != "name"}
+        return Part.of(kind, value.get("name", default), values)
+    if not isinstance(value, Part):
+        return Part.of(kind, value)
+    if value.kind != kind:
+        raise QuantailError(f"{kind} takes a part of this kind, not the {value.kind} {value.label}.")
+    return value
 
 
-def check_parts(settings: Settings) -> Settings:
-    """Return the settings with every own setting of the parts; raise an error for what does not fit."""
-    dotted: dict[str, Any] = {}
-    for kind in PARTS:
-        dotted |= {f"{kind}.{name}": value for name, value in own_settings(kind, settings).items()}
-        config_of(kind, settings)
-    target = part_of("target", settings)
-    for name, needed in target.needs.items():
-        if getattr(settings, name) != needed:
-            raise QuantailError(
-                f"target {registry.label('target', settings.target)} takes {name} {needed}, "
-                f"not {getattr(settings, name)}."
-            )
-    return settings.with_changes(dotted)
+def flat_name(kind: str, name: str, setting: str) -> str:
+    """Return the name of a part's setting in files and flags: dotted if the part is from outside."""
+    return setting if registry.is_flat(registry.find(kind, name), setting) else f"{kind}.{setting}"
+
+
+def _unknown(kind: str, name: str, key: str) -> QuantailError:
+    own = registry.own_fields(kind, name)
+    has = f"its own settings are {', '.join(own)}" if own else "it has none of its own"
+    return QuantailError(
+        f"{kind} {registry.label(kind, name)} has no setting {kind}.{key}: {has}."
+        f"{did_you_mean(key, own)}"
+    )

@@ -215,21 +215,22 @@ def config_class(part: Any) -> type:
 
 def flat_fields(kind: str, name: str) -> tuple[str, ...]:
     """Return the settings of a part that have flat names: those that a built-in `Config` declares."""
-    return tuple(one.name for one in _fields(find(kind, name)) if _is_flat(find(kind, name), one.name))
+    return tuple(one.name for one in fields_of(find(kind, name)) if is_flat(find(kind, name), one.name))
 
 
 def own_fields(kind: str, name: str) -> dict[str, Field[Any]]:
     """Return the settings that a part from outside declares itself: their names are dotted."""
     part = find(kind, name)
-    return {one.name: one for one in _fields(part) if not _is_flat(part, one.name)}
+    return {one.name: one for one in fields_of(part) if not is_flat(part, one.name)}
 
 
-def _fields(part: Any) -> tuple[Field[Any], ...]:
+def fields_of(part: Any) -> tuple[Field[Any], ...]:
+    """Return the fields of a part's `Config`."""
     config = config_class(part)
     return fields(config) if is_dataclass(config) else ()
 
 
-def _is_flat(part: Any, name: str) -> bool:
+def is_flat(part: Any, name: str) -> bool:
     """Return whether a field of a part's `Config` is declared by one of Quantail's own classes."""
     field = config_class(part).__dataclass_fields__[name]  # type: ignore[attr-defined]
     for base in reversed(config_class(part).__mro__):  # a field that is inherited is the same object

@@ -9,10 +9,9 @@ from pathlib import Path
 
 import pytest
 
-from quantail.fields import shown
 from quantail.networks.torsos import TORSOS
-from quantail.recipes import AGENTS, compose, sources
-from quantail.settings import ABOUT
+from quantail.recipes import AGENTS, composition
+from quantail.settings import shown
 
 DOCS = Path(__file__).parent.parent / "docs"
 ROW = re.compile(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILINE)
@@ -21,16 +20,14 @@ ROW = re.compile(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILI
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_agents_page_shows_its_published_settings_with_their_sources(agent):
     page = (DOCS / "agents" / f"{agent}.md").read_text(encoding="utf-8")
-    settings, origins = (
-        compose("atari-paper", {"agent": agent}),
-        sources("atari-paper", {"agent": agent}),
-    )
+    composed = composition("atari-paper", {"agent": agent})
+    config, values = composed.config, composed.config.to_dict()
     rows = {name: (value, source) for name, value, _, source in ROW.findall(page)}
     assert len(rows) > 10
     for name, (value, source) in rows.items():
-        assert value == shown(getattr(settings, name)), name
-        assert source == origins.get(name, ABOUT[name].source), name
-        assert settings.is_active(name), name
+        assert value == shown(values[name]), name
+        assert source == composed.sources.get(name, config.about(name).source), name
+        assert config.is_active(name), name
     assert set(AGENTS[agent].parts) <= set(rows)
     assert set(AGENTS[agent].on.get("atari-paper", {})) <= set(rows)
     assert AGENTS[agent].paper.split("arXiv ")[-1] in page or "Nature" in page
@@ -65,7 +62,10 @@ def test_the_example_of_a_part_of_ones_own_runs_as_it_stands(tmp_path):
     values, score = done.stdout.splitlines()
     assert len(values.strip(" []").split()) == 2  # a number for every action
     assert score.endswith("over 10 episodes")
-    assert json.loads((tmp_path / "runs/corridor/run.json").read_text())["preset"] == "corridors"
+    assert (
+        json.loads((tmp_path / "runs/corridor/run.json").read_text())["settings"]["preset"]
+        == "corridors"
+    )
     columns = (tmp_path / "runs/corridor/metrics.csv").read_text().splitlines()[0].split(",")
     assert "last_episode" in columns
 

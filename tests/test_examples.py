@@ -20,7 +20,7 @@ class Exact:
     def __init__(self):
         self.world = WORLDS["Quantail/Chain-v0"]()
         self.solution = solve(self.world)
-        self.settings = quantail.recipes.compose("worlds", {})
+        self.config = quantail.recipes.compose("worlds", {})
         self.actions = quantail.spaces.ActionSpec(2)
         self.env = "Quantail/Chain-v0"
 

@@ -110,7 +110,7 @@ def test_from_the_command_line_the_fast_settings_are_in_force(tmp_path):
 
 
 def test_presets_for_small_networks_use_one_thread_and_the_others_what_torch_has():
-    threads = {name: compose(name, {}).threads for name in PRESETS}
+    threads = {name: compose(name, {}).to_dict()["threads"] for name in PRESETS}
     small = {"small": 1, "minatar": 1, "worlds": 1}
     assert threads == dict.fromkeys(PRESETS, 0) | small
 

@@ -71,9 +71,9 @@ def test_commands_list_the_parts_of_a_plugin_only_in_a_process_that_has_it(plugi
         ("agents", "mixture-dqn"),
         ("presets", "example"),
         ("risks", "spread:alpha,weight"),
-        ("train --help", "gaussian-mixture|expectiles|module:Class"),
-        ("train --help", "mlp|lstm|module:Class"),
-        ("train --agent mixture-dqn --help", "--target.temperature X"),
+        ("train --help-all", "gaussian-mixture|expectiles|module:Class"),
+        ("train --help-all", "mlp|lstm|module:Class"),
+        ("train --agent mixture-dqn --help-all", "--target.temperature X"),
     ]
     with_it = commands(*(words.split() for words, _ in asked), env=plugin)
     without = commands(*(words.split() for words, _ in asked), env=searching())
@@ -93,7 +93,7 @@ def test_help_explains_the_settings_of_a_part_from_outside(plugin):
         "example",
         "--head.min-sigma",
         "0.1",
-        "--help",
+        "--help-all",
     ]
     (said,) = commands(words, env=plugin)
     text = " ".join(said[1].split())
@@ -204,7 +204,7 @@ settings = dict(steps=120, learning_starts=60, evaluation_episodes=1, evaluation
 agent = quantail.train(
     "CartPole-v1", risk=Spread(0.3, 0.5), risk_anneal_steps=50, out=sys.argv[1], n_step=1, **settings
 )
-assert agent.settings.risk == "{NAMES["risk"]}"
+assert agent.config.risk.risk == "{NAMES["risk"]}"
 resumed = quantail.resume(sys.argv[1], steps=130)
 assert resumed.risk == Spread(0.3, 0.5)
 """

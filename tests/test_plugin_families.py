@@ -41,7 +41,7 @@ def run(plugin, tmp_path_factory):
 
 def test_an_id_of_a_plugins_family_trains_with_the_preset_of_the_family(run):
     saved = json.loads((run / "run.json").read_text())
-    assert (saved["env"], saved["preset"]) == (ENV, "tightrope")
+    assert (saved["env"], saved["settings"]["preset"]) == (ENV, "tightrope")
     assert saved["settings"]["max_episode_steps"] == 50
     lengths = [int(row.split(",")[5]) for row in rows(run, "episodes")]
     assert max(lengths) <= 50

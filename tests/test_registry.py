@@ -10,13 +10,14 @@ import torch
 import quantail as q
 from quantail import registry
 from quantail.cli.main import run as command
+from quantail.config import PARTS, flat_settings
+from quantail.config.toml import to_toml
 from quantail.errors import QuantailError
 from quantail.networks.heads import HEADS
-from quantail.recipes import compose, parts_of, sources
+from quantail.recipes import compose, composition, parts_of
 from quantail.risk import parse_risk
 from quantail.runs.tables import read_rows
-from quantail.settings import ABOUT, PARTS, Settings
-from quantail.toml_files import to_toml
+from tests.helpers.configs import config as config_of
 from tests.helpers.trust import USER_MODULES
 
 TINY = {
@@ -43,6 +44,11 @@ def own_parts(monkeypatch):
     sys.modules.pop("own_parts", None)
 
 
+def dotted(config):
+    """Return the settings of parts from outside."""
+    return {name: value for name, value in config.to_dict().items() if "." in name}
+
+
 def train(tmp_path, name="run", **settings):
     return q.train("CartPole-v1", out=tmp_path / name, preset="small", **(TINY | settings))
 
@@ -53,14 +59,14 @@ def train(tmp_path, name="run", **settings):
 def test_a_registered_part_is_known_by_its_name_and_remembered_as_module_class(own_parts):
     q.register_head("means", own_parts.Means)
     assert registry.find("head", "means") is own_parts.Means
-    settings = compose("small", {"head": "means"})
-    assert settings.head == "own_parts:Means"
+    config = compose("small", {"head": "means"})
+    assert config.head.name == "own_parts:Means"
     assert registry.find("head", "own_parts:Means") is own_parts.Means  # registered, so it is trusted
 
 
 def test_a_class_can_be_given_as_it_is_in_python(own_parts):
-    settings = compose("small", {"head": own_parts.Means, "torso": own_parts.Linear})
-    assert (settings.head, settings.torso) == ("own_parts:Means", "own_parts:Linear")
+    config = compose("small", {"head": own_parts.Means, "torso": own_parts.Linear})
+    assert (config.head.name, config.network.torso.name) == ("own_parts:Means", "own_parts:Linear")
 
 
 def test_a_local_class_is_remembered_by_the_name_under_which_it_is_registered(own_parts):
@@ -68,7 +74,7 @@ def test_a_local_class_is_remembered_by_the_name_under_which_it_is_registered(ow
         pass
 
     q.register_head("local", Local)
-    assert compose("small", {"head": "local"}).head == "local"
+    assert compose("small", {"head": "local"}).to_dict()["head"] == "local"
 
 
 @pytest.mark.parametrize(
@@ -145,32 +151,32 @@ def test_a_wrong_name_or_setting_is_refused_in_one_sentence(changes, says):
 
 def test_settings_of_a_part_are_coerced_completed_and_survive_json_and_toml(own_parts, tmp_path):
     changes = {"head": {"name": "own_parts:Means", "outputs": "7", "sizes": "5,6", "flag": "yes"}}
-    settings = compose("small", changes)
+    config = compose("small", changes)
     own = {"outputs": 7, "scale": 1.0, "kind": "square", "sizes": (5, 6), "flag": True}
-    assert settings.dotted == {f"head.{name}": value for name, value in own.items()}
-    plain = json.loads(json.dumps(settings.to_dict()))
+    own["sizes"] = [5, 6]
+    assert dotted(config) == {f"head.{name}": value for name, value in own.items()}
+    plain = json.loads(json.dumps(config.to_dict()))
     assert plain["head.outputs"] == 7
     file = tmp_path / "own.toml"
-    file.write_text(to_toml(settings, "mine", {}), encoding="utf-8")
+    file.write_text(to_toml(config, "mine", {}), encoding="utf-8")
     origin = registry.Origin(str(file), frozenset({"own_parts"}))
-    assert compose(str(file), {}, base="small", origin=origin) == settings
+    assert compose(str(file), {}, base="small", origin=origin) == config.replace(preset=str(file))
 
 
 def test_a_head_on_top_of_a_built_in_one_keeps_its_flat_settings_and_presets(own_parts):
-    settings = compose("small", {"head": own_parts.WiderImplicit, "kappa": 0.3, "head.bonus": 2})
-    config = registry.find("head", settings.head).Config
-    assert issubclass(config, own_parts.ImplicitConfig)
-    assert settings.dotted == {"head.bonus": 2.0}
-    assert settings.is_active("policy_samples")
-    assert not settings.is_active("quantiles")
+    config = compose("small", {"head": own_parts.WiderImplicit, "kappa": 0.3, "head.bonus": 2})
+    assert isinstance(config.head.config, own_parts.ImplicitConfig)
+    assert dotted(config) == {"head.bonus": 2.0}
+    assert config.is_active("policy_samples")
+    assert not config.is_active("quantiles")
 
 
 def test_another_head_drops_the_settings_of_the_agents_own(own_parts):
     head = {"name": "own_parts:Means", "outputs": 9}
     q.register_agent("mine", q.Recipe(head=head))
-    assert compose("small", {"agent": "mine"}).dotted["head.outputs"] == 9
-    assert compose("small", {"agent": "mine", "head.outputs": 3}).dotted["head.outputs"] == 3
-    assert compose("small", {"agent": "mine", "head": "implicit"}).dotted == {}
+    assert compose("small", {"agent": "mine"}).to_dict()["head.outputs"] == 9
+    assert compose("small", {"agent": "mine", "head.outputs": 3}).to_dict()["head.outputs"] == 3
+    assert dotted(compose("small", {"agent": "mine", "head": "implicit"})) == {}
 
 
 def test_agents_and_presets_are_recipes_of_any_settings(own_parts):
@@ -179,11 +185,15 @@ def test_agents_and_presets_are_recipes_of_any_settings(own_parts):
         "my-agent", q.Recipe(head="own_parts:Means", torso="mine", n_step=3, paper="a note")
     )
     q.register_preset("tiny", q.Preset(like="small", steps=777, learning_starts=100))
-    settings = compose("tiny", {"agent": "my-agent"})
-    assert (settings.steps, settings.n_step, settings.torso) == (777, 3, "own_parts:Linear")
-    assert settings.batch_size == compose("small", {}).batch_size
-    assert sources("tiny", {"agent": "my-agent"})["n_step"] == "a note"
-    assert parts_of(settings) == []
+    config = compose("tiny", {"agent": "my-agent"})
+    assert (config.run.steps, config.learner.n_step, config.network.torso.name) == (
+        777,
+        3,
+        "own_parts:Linear",
+    )
+    assert config.learner.batch_size == compose("small", {}).to_dict()["batch_size"]
+    assert composition("tiny", {"agent": "my-agent"}).sources["n_step"] == "a note"
+    assert parts_of(config) == []
     assert parts_of(compose("tiny", {"agent": "my-agent", "torso": "mlp"})) == ["with mlp torso"]
     for wrong in ({"n_steps": 3}, {"hat": 1}):
         with pytest.raises(QuantailError, match="unknown setting"):
@@ -194,7 +204,7 @@ def test_agents_and_presets_are_recipes_of_any_settings(own_parts):
 
 def test_every_flat_setting_of_a_part_belongs_to_a_built_in_config():
     for kind in PARTS:
-        owned = {name for name, about in ABOUT.items() if about.of == kind}
+        owned = {name for name, one in flat_settings().items() if one.kind == kind}
         declared = {
             field for part in registry.built_in(kind) for field in registry.flat_fields(kind, part)
         }
@@ -226,7 +236,7 @@ def test_each_kind_of_part_trains_resumes_exactly_and_loads(kind, name, tmp_path
     settings = {kind: f"own_parts:{name}", "n_step": 1}
     whole = train(tmp_path, "whole", **settings)
     train(tmp_path, "half", **(settings | {"steps": 60, "evaluation_every": 60}))
-    assert getattr(whole.settings, kind) == f"own_parts:{name}"
+    assert whole.config.parts[kind].name == f"own_parts:{name}"
     for run in ("whole", "half"):
         registry._admitted[kind].clear()
         with pytest.raises(QuantailError, match=r"run.json names the module own_parts: give --trust"):
@@ -276,7 +286,7 @@ def test_a_measure_with_two_numbers_is_registered_parsed_and_remembered(own_part
     assert str(measure) == "own_parts:Spread:0.1,0.5"
     assert str(parse_risk(str(measure))) == str(measure)
     agent = train(tmp_path, risk="spread:0.1,0.5")
-    assert agent.settings.risk == "own_parts:Spread:0.1,0.5"
+    assert agent.config.risk.risk == "own_parts:Spread:0.1,0.5"
     assert isinstance(agent.act(np.zeros(4, np.float32)), int)
     for text, says in (
         ("spread:0.1", "spread takes numbers, spread:fraction,weight"),
@@ -320,7 +330,7 @@ def test_a_preset_file_names_a_part_only_with_the_users_trust(tmp_path):
     assert "own_parts" not in sys.modules
     assert not (tmp_path / "run").exists()
     agent = q.train("CartPole-v1", preset=str(file), out=tmp_path / "run", trust="own_parts", **TINY)
-    assert agent.settings.dotted["head.outputs"] == 5
+    assert agent.config.to_dict()["head.outputs"] == 5
 
 
 def test_a_run_that_names_an_unregistered_part_says_so_and_loses_nothing(own_parts, tmp_path):
@@ -343,7 +353,7 @@ def test_the_working_folder_is_searched_for_a_part_that_the_command_line_names(t
     head = ["--head", "own_parts:Means", "--head.outputs", "3", "--head.kind=absolute"]
     assert command(["train", "CartPole-v1", *head, *words, "--out", out, "--quiet"]) == 0
     assert "--trust own_parts" in capsys.readouterr().err
-    assert q.load(out, trust="own_parts").settings.dotted["head.kind"] == "absolute"
+    assert q.load(out, trust="own_parts").config.to_dict()["head.kind"] == "absolute"
     assert command(["eval", out, "--episodes", "2", "--trust", "own_parts"]) == 0
 
 
@@ -361,8 +371,7 @@ def test_help_and_listings_know_parts_from_outside(own_parts, capsys):
     assert "head.outputs" in said["agents my-agent"]
     assert "for tests" in said["presets"]
     assert "spread" in said["risks"]
-    with pytest.raises(SystemExit):
-        command(["train", "CartPole-v1", "--agent", "my-agent", "--help"])
+    assert command(["train", "CartPole-v1", "--agent", "my-agent", "--help-all"]) == 0
     text = capsys.readouterr().out
     assert "|means|module:Class" in text
     assert "--head.outputs" in text
@@ -371,7 +380,7 @@ def test_help_and_listings_know_parts_from_outside(own_parts, capsys):
 
 def test_settings_of_every_built_in_part_say_with_which_parts_they_are_used():
     for head, cls in HEADS.items():
-        settings = Settings(head=head)
-        for name, about in ABOUT.items():
-            if about.of == "head":
-                assert settings.is_active(name) == (name in cls.Config.__dataclass_fields__), name
+        config = config_of(head=head)
+        for name, one in flat_settings().items():
+            if one.kind == "head":
+                assert config.is_active(name) == (name in cls.Config.__dataclass_fields__), name

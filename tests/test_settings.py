@@ -1,54 +1,64 @@
-import dataclasses
+import json
 
 import pytest
 
+from quantail.config import Config, coerce, flat_settings
+from quantail.config.toml import read_toml, to_toml
 from quantail.errors import QuantailError
 from quantail.recipes import PRESETS, compose
-from quantail.settings import ABOUT, Settings, coerce
-from quantail.toml_files import read_toml, to_toml
 
 
 def test_the_defaults_are_the_papers():
-    s = Settings()
-    assert (s.online_samples, s.target_samples, s.policy_samples) == (64, 64, 32)
-    assert (s.embedding, s.embedding_size, s.merge, s.kappa) == ("cosine", 64, "multiply", 1.0)
-    assert (s.learning_rate, s.adam_epsilon, s.gradient_clip) == (5e-5, 0.01 / 32, 0.0)
-    assert (s.batch_size, s.train_frequency, s.target_update_interval) == (32, 4, 10_000)
-    assert (s.learning_starts, s.buffer_size, s.discount) == (50_000, 1_000_000, 0.99)
-    assert (s.epsilon_start, s.epsilon_end, s.epsilon_steps) == (1.0, 0.01, 1_000_000)
+    c = Config()
+    head, learner, exploration = c.head.config, c.learner, c.exploration
+    assert (head.online_samples, head.target_samples, head.policy_samples) == (64, 64, 32)
+    assert (head.embedding, head.embedding_size, head.merge) == ("cosine", 64, "multiply")
+    assert (head.kappa, learner.gradient_clip) == (1.0, 0.0)
+    assert (learner.learning_rate, learner.optimizer.config.adam_epsilon) == (5e-5, 0.01 / 32)
+    assert (learner.batch_size, learner.train_frequency) == (32, 4)
+    assert (learner.target_update_interval, learner.learning_starts) == (10_000, 50_000)
+    assert (c.replay.buffer_size, learner.discount) == (1_000_000, 0.99)
+    assert (exploration.epsilon_start, exploration.epsilon_end) == (1.0, 0.01)
+    assert exploration.epsilon_steps == 1_000_000
 
 
 def test_the_atari_preset_is_the_papers_protocol():
-    s = compose("atari-paper", {})
-    assert (s.stack, s.action_repeat, s.no_ops, s.sticky) == (4, 4, 30, 0.0)
-    assert (s.clip_rewards, s.life_loss_ends, s.evaluation_epsilon) == (1.0, True, 0.001)
-    assert s.max_episode_steps * s.action_repeat == 108_000
-    assert s.steps * s.action_repeat == 200_000_000
-    assert s.evaluation_every * s.action_repeat == 1_000_000
-    assert s.evaluation_steps * s.action_repeat == 500_000
+    c = compose("atari-paper", {})
+    ale, environment, evaluation = c.environment.family.config, c.environment, c.evaluation
+    assert (environment.stack, ale.action_repeat, ale.no_ops, ale.sticky) == (4, 4, 30, 0.0)
+    assert (environment.clip_rewards, ale.life_loss_ends) == (1.0, True)
+    assert evaluation.evaluation_epsilon == 0.001
+    assert environment.max_episode_steps * ale.action_repeat == 108_000
+    assert c.run.steps * ale.action_repeat == 200_000_000
+    assert evaluation.evaluation_every * ale.action_repeat == 1_000_000
+    assert evaluation.evaluation_steps * ale.action_repeat == 500_000
 
 
 def test_a_preset_lists_only_what_it_changes():
     for name, preset in PRESETS.items():
-        plain = compose(preset.like, {}) if preset.like else Settings()
-        same = [key for key, value in preset.settings.items() if getattr(plain, key) == value]
+        family = {"family": preset.settings.get("family", "gymnasium")}
+        plain = compose(preset.like, {}) if preset.like else Config.fitting(family)
+        usual = plain.to_dict() | {"family": "gymnasium"}
+        same = [key for key, value in preset.settings.items() if usual[key] == value]
         assert not same, f"{name} repeats the default of {same}"
 
 
 def test_the_users_changes_override_agent_and_preset():
-    assert compose("minatar", {"learning_rate": 1.0}).learning_rate == 1.0
+    assert compose("minatar", {"learning_rate": 1.0}).to_dict()["learning_rate"] == 1.0
 
 
 @pytest.mark.parametrize("name", PRESETS)
 def test_a_preset_written_as_toml_reads_back_as_the_same_settings(name, tmp_path):
     file = tmp_path / "own.toml"
     file.write_text(to_toml(compose(name, {"mlp_sizes": (64, 32)}), name, {}), encoding="utf-8")
-    assert compose(str(file), {}, base=name) == compose(name, {"mlp_sizes": (64, 32)})
+    assert compose(str(file), {}, base=name) == compose(name, {"mlp_sizes": (64, 32)}).replace(
+        preset=str(file)
+    )
 
 
 def test_settings_survive_json():
     s = compose("minatar", {})
-    assert Settings().with_changes(s.to_dict()) == s
+    assert Config.from_dict(json.loads(json.dumps(s.to_dict()))) == s
 
 
 @pytest.mark.parametrize(
@@ -94,7 +104,7 @@ def test_the_error_for_a_wrong_setting_says_what_the_setting_takes(name, value, 
 
 def test_sample_sizes_of_one_and_a_huber_threshold_of_zero_are_allowed():
     one = {"online_samples": 1, "target_samples": 1, "policy_samples": 1, "kappa": 0}
-    assert compose("small", one).online_samples == 1
+    assert compose("small", one).to_dict()["online_samples"] == 1
 
 
 def test_a_buffer_too_small_for_the_frame_stacks_is_refused():
@@ -103,8 +113,10 @@ def test_a_buffer_too_small_for_the_frame_stacks_is_refused():
 
 
 def test_every_setting_has_a_help_text_and_a_source():
-    assert {*ABOUT, "dotted"} == {field.name for field in dataclasses.fields(Settings)}
-    assert all(about.help and about.source for about in ABOUT.values())
+    for name, one in flat_settings().items():
+        assert one.about.help, name
+        assert one.about.source, name
+        assert one.about.help.isascii() or not set("αβγεηκλπσταφψ") & set(one.about.help), name
 
 
 @pytest.mark.parametrize("content", ["steps = ", "stepps = 3", "steps = 'x'", "[run]\nsteps = 3"])

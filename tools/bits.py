@@ -123,8 +123,9 @@ class Version:
         return os.environ | {"PYTHONPATH": str(self.folder), "OMP_NUM_THREADS": "1"}
 
     def known_flags(self) -> str:
-        """The text of `quantail train --help`."""
-        done = self._call("train", "--help", cwd=self.folder)
+        """The text of `quantail train --help-all`, or of `--help` where that has all settings."""
+        done = self._call("train", "--help-all", cwd=self.folder)
+        done = done if done.returncode == 0 else self._call("train", "--help", cwd=self.folder)
         if done.returncode:
             raise SystemExit(f"bits: {self.label} does not start: {done.stderr.strip()}")
         return done.stdout

@@ -9,11 +9,10 @@ import torch
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quantail.agents.exploration import build_exploration
+from quantail.agents.exploration import Exploration
 from quantail.envs.adapt import Adapter, newest_frame
 from quantail.networks import ReturnNetwork
 from quantail.risk import RiskMeasure
-from quantail.settings import Settings
 from quantail.taus import RandomTaus
 
 Array = NDArray[Any]
@@ -57,15 +56,15 @@ class Actor:
         exploration: np.random.Generator,
         taus: np.random.Generator,
         noise: np.random.Generator,
-        settings: Settings,
+        strategy: Exploration,
     ) -> None:
         self.envs = list(envs)
         self.network = network
         self.risk = risk
         self.device = device
         self.seeds, self.exploration_draws, self.noise = seeds, exploration, noise
-        self.exploration = build_exploration(settings)
-        self.taus = RandomTaus(taus, settings.tau_sampling)
+        self.exploration = strategy
+        self.taus = RandomTaus(taus, network.head.tau_sampling)
         self.spec = self.envs[0].spec_of_observation
         self.actions = self.envs[0].actions
         kind = torch.from_numpy(np.zeros(0, self.spec.dtype)).dtype

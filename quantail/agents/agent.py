@@ -11,12 +11,12 @@ from torch import Tensor
 
 from quantail import seeds
 from quantail.agents.returns import Returns, fractions, head_values
+from quantail.config import Config
 from quantail.envs import EnvSource
 from quantail.envs.adapt import encode
 from quantail.errors import QuantailError
 from quantail.networks import ReturnNetwork
 from quantail.risk import RiskMeasure, TauMap, parse_risk
-from quantail.settings import Settings
 from quantail.spaces import ActionSpec, ObservationSpec
 from quantail.validation import wrong
 
@@ -42,7 +42,7 @@ class Agent:
     def __init__(
         self,
         network: ReturnNetwork,
-        settings: Settings,
+        config: Config,
         observation: ObservationSpec,
         actions: ActionSpec,
         env: EnvSource,
@@ -50,13 +50,13 @@ class Agent:
         checkpoint: int = 0,
     ) -> None:
         self.network = network
-        self.settings = settings
+        self.config = config
         self.observation = observation
         self.actions = actions
         self.env = env
         self.risk = risk
         self.checkpoint = checkpoint  # steps of training that the weights have seen, where loaded
-        self._exploration = seeds.generator(settings.seed, "predict")
+        self._exploration = seeds.generator(config.run.seed, "predict")
 
     def act(
         self, observation: Any, risk: Risk | Sequence[Risk] | None = None
@@ -115,12 +115,12 @@ class Agent:
     ) -> tuple[Any, None]:
         """Return (action, None), as Stable-Baselines3 does; ε-greedy unless `deterministic`.
 
-        Random actions come from a generator of this agent, seeded with the seed of its settings.
+        Random actions come from a generator of this agent, seeded with the seed of its configuration.
         """
         action = self.act(observation)
         if not deterministic:
             shape = np.shape(action)
-            random = self._exploration.random(shape) < self.settings.evaluation_epsilon
+            random = self._exploration.random(shape) < self.config.evaluation.evaluation_epsilon
             drawn = self._exploration.integers(self.actions.count, size=shape)
             action = np.where(random, drawn + self.actions.start, action)
         return (action if np.ndim(action) else np.int64(action)), None

@@ -7,9 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quantail.parts import config_of, part_of
 from quantail.registry import NoConfig
-from quantail.settings import Settings
 
 Actions = NDArray[np.int64]
 
@@ -57,9 +55,3 @@ class EpsilonGreedy(Exploration):
 
 
 EXPLORATIONS: dict[str, type[Exploration]] = {"epsilon-greedy": EpsilonGreedy}
-
-
-def build_exploration(settings: Settings) -> Exploration:
-    """Return the exploration that the settings name."""
-    exploration: Exploration = part_of("exploration", settings)(config_of("exploration", settings))
-    return exploration

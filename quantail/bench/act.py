@@ -25,10 +25,10 @@ ENV, STEPS = "ALE/Breakout-v5", 3000
 
 def rows(seconds: float) -> Iterator[Row]:
     """Yield rows for IQN at the paper's size, K = 32, with 1, 8 and 64 environments."""
-    settings = compose("atari-paper", {})
-    env = make(ENV, settings)
+    config = compose("atari-paper", {})
+    env = make(ENV, config.environment)
     observation, actions = specs_of(env)
-    network = build_network(settings, observation, actions.count)
+    network = build_network(config.network, config.head, observation, actions.count)
     store = play(ENV, "atari-paper", STEPS).store(STEPS)
     for count in (1, 8, 64):
         seeds, exploration, taus, noise = (np.random.default_rng(seed) for seed in range(4))
@@ -41,7 +41,7 @@ def rows(seconds: float) -> Iterator[Row]:
             exploration=exploration,
             taus=taus,
             noise=noise,
-            settings=settings,
+            strategy=config.exploration.strategy.build(),
         )
         sampler = UniformSampler(store, np.random.default_rng(4), NoConfig())
         replay = Replay(store, sampler, count, 1, 0.99)

@@ -10,6 +10,7 @@ from typing import Any
 import torch
 
 from quantail.bench.measure import Row, race
+from quantail.recipes import configure
 from quantail.training.train import prepare
 from quantail.training.trainer import Trainer
 
@@ -36,22 +37,23 @@ def _row(env: str, setting: str, seconds: float, **changes: Any) -> Row:
     with tempfile.TemporaryDirectory() as folder:
         chosen = {"learning_starts": START, "epsilon_start": 0.01, "epsilon_end": 0.01} | changes
         chosen["threads"] = torch.get_num_threads()
-        trainer = prepare(env, out=Path(folder) / "run", **chosen)
+        trainer = prepare(env, configure(env, **chosen), out=Path(folder) / "run")
         with closing(trainer), trainer.process_settings():
             row = _race(setting, trainer, seconds)
     return row
 
 
 def _race(setting: str, trainer: Trainer, seconds: float) -> Row:
-    s = trainer.settings
+    s = trainer.config
     trainer.start()
     while trainer.steps < START:
         trainer.step()
     batch = trainer.replay.sample()
-    every, updates = max(s.train_frequency, s.num_envs), max(1, s.num_envs // s.train_frequency)
+    often, envs = s.learner.train_frequency, s.run.num_envs
+    every, updates = max(often, envs), max(1, envs // often)
 
     def steps() -> None:
-        for _ in range(every // s.num_envs):
+        for _ in range(every // s.run.num_envs):
             trainer.step()
 
     def updates_only() -> None:

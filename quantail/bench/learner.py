@@ -12,13 +12,13 @@ from quantail.batch import Batch
 from quantail.bench import dense
 from quantail.bench.measure import Row, race
 from quantail.bench.scenes import play
+from quantail.config import Config
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.recipes import compose
 from quantail.registry import NoConfig
 from quantail.replay import Replay, UniformSampler
 from quantail.risk import Neutral
-from quantail.settings import Settings
 
 STEPS = 3000
 ATARI = ("ALE/Breakout-v5", "atari-paper", "atari")
@@ -39,15 +39,17 @@ def rows(seconds: float) -> Iterator[Row]:
         yield _row(*ATARI, agent, seconds)
 
 
-def build(settings: Settings, env: str, preset: str) -> tuple[Learner, Replay]:
+def build(config: Config, env: str, preset: str) -> tuple[Learner, Replay]:
     """Return a learner with new weights, and a replay of real frames."""
     scenes = play(env, preset, STEPS)
-    network = build_network(settings, scenes.observation, scenes.actions.count)
+    network = build_network(config.network, config.head, scenes.observation, scenes.actions.count)
     taus, noise, sampling = (np.random.default_rng(seed) for seed in range(3))
-    learner = Learner(network, settings, Neutral(), taus, noise, torch.device("cpu"))
+    learner = Learner(network, config.learner, Neutral(), taus, noise, torch.device("cpu"))
     store = scenes.store(STEPS)
     sampler = UniformSampler(store, sampling, NoConfig())
-    replay = Replay(store, sampler, settings.batch_size, settings.n_step, settings.discount)
+    replay = Replay(
+        store, sampler, learner.config.batch_size, learner.config.n_step, learner.config.discount
+    )
     return learner, replay
 
 
@@ -69,8 +71,7 @@ def _row(
     without_zeros: bool = False,
 ) -> Row:
     changes: dict[str, Any] = {"agent": agent} | dict(zip(SAMPLES, samples, strict=False))
-    settings = compose(preset, changes)
-    learner, replay = build(settings, env, preset)
+    learner, replay = build(compose(preset, changes), env, preset)
     words = [agent, shape, "/".join(map(str, samples))]
     if without_zeros:
         words.append("without zeros")

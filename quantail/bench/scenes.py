@@ -10,7 +10,6 @@ from numpy.typing import NDArray
 from quantail.envs import make, specs_of
 from quantail.recipes import compose
 from quantail.replay import ReplayStore
-from quantail.settings import Settings
 from quantail.spaces import ActionSpec, ObservationSpec
 
 REPEAT = 0.7  # probability that the action is repeated for another step, for more varied play
@@ -50,8 +49,7 @@ class Scenes:
 @cache
 def play(env: str, preset: str, steps: int) -> Scenes:
     """Play an environment for a number of steps, with random actions that last a few steps."""
-    settings: Settings = compose(preset, {})
-    game = make(env, settings)
+    game = make(env, compose(preset, {}).environment)
     observation, actions = specs_of(game)
     rng = np.random.default_rng(0)
     frames = np.zeros((steps, *observation.shape), observation.dtype)

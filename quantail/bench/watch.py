@@ -18,11 +18,11 @@ ENVS = {"MinAtar/Breakout-v1": "minatar", "ALE/Breakout-v5": "atari-paper"}
 def rows(seconds: float) -> Iterator[Row]:
     """Yield rows for IQN under CVaR(0.1); the bound is the decision and the environment step alone."""
     for name, preset in ENVS.items():
-        settings = compose(preset, {})
-        env = make(name, settings)
+        config = compose(preset, {})
+        env = make(name, config.environment)
         observation, actions = specs_of(env)
-        network = build_network(settings, observation, actions.count)
-        agent = Agent(network, settings, observation, actions, name, CVaR(0.1))
+        network = build_network(config.network, config.head, observation, actions.count)
+        agent = Agent(network, config, observation, actions, name, CVaR(0.1))
         player, alone = Player(agent, CVaR(0.1)), Player(agent, CVaR(0.1))
 
         def shown(player: Player = player) -> None:

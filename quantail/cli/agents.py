@@ -2,11 +2,12 @@
 
 from quantail.cli.listing import print_table
 from quantail.cli.parser import Parser
-from quantail.fields import about_of, shown
-from quantail.parts import dotted_fields
-from quantail.recipes import compose, sources
+from quantail.config import PARTS, Config, flat_settings
+from quantail.recipes import Composition, composition
 from quantail.registry import find, is_known, label, parts
-from quantail.settings import ABOUT, PARTS, Settings
+from quantail.settings import shown
+
+SHOWN = ("network", "head", "learner", "replay", "exploration")  # groups that make an agent
 
 
 def run(words: list[str]) -> int:
@@ -25,7 +26,7 @@ def run(words: list[str]) -> int:
     )
     arguments = parser.parse(words)
     agents = {
-        name: compose(arguments.preset, {"agent": name}) for name in dict.fromkeys(arguments.names)
+        name: composition(arguments.preset, {"agent": name}) for name in dict.fromkeys(arguments.names)
     }
     if agents and not is_known("preset", arguments.preset):
         print(
@@ -35,42 +36,39 @@ def run(words: list[str]) -> int:
         rows = [(name, recipe.summary, recipe.paper) for name, recipe in parts("agent").items()]
         print_table(("agent", "description", "paper"), rows)
     elif len(agents) == 1:
-        _show(next(iter(agents)), arguments.preset)
+        _show(*agents.values())
     else:
-        _compare(agents)
+        _compare({name: one.config for name, one in agents.items()})
     return 0
 
 
-def _show(name: str, preset: str) -> None:
-    settings, origins = compose(preset, {"agent": name}), sources(preset, {"agent": name})
-    recipe = find("agent", name)
-    print(f"{name}: {recipe.summary or 'an agent of your own'}\n{recipe.paper}\n")
-    rows = [
-        (setting, _cell(settings, setting), about.unit, origins.get(setting, about.source))
-        for setting, about in ABOUT.items()
-        if about.group in ("network", "learning", "replay", "acting") and settings.is_active(setting)
-    ]
-    for setting, field in dotted_fields(settings).items():
-        about = about_of(field)
-        source = origins.get(setting, about.source)
-        rows.append((setting, _cell(settings, setting), about.unit, source))
+def _show(composed: Composition) -> None:
+    config, preset = composed.config, composed.config.run.preset
+    recipe, known = find("agent", config.run.agent), flat_settings()
+    print(f"{config.run.agent}: {recipe.summary or 'an agent of your own'}\n{recipe.paper}\n")
+    rows = []
+    for name in config.to_dict():
+        own = "." in name
+        if own or (name in known and known[name].group in SHOWN and config.is_active(name)):
+            about = config.about(name)
+            source = composed.sources.get(name, about.source)
+            rows.append((name, _cell(config, name), about.unit, source))
     print_table(("setting", f"with {preset}", "unit", "source"), rows)
 
 
-def _compare(agents: dict[str, Settings]) -> None:
+def _compare(agents: dict[str, Config]) -> None:
     rows = []
-    dotted = dict.fromkeys(name for settings in agents.values() for name in settings.dotted)
-    for setting in (*ABOUT, *dotted):
-        cells = [_cell(settings, setting) for settings in agents.values()]
-        if setting != "agent" and len(set(cells)) > 1:
-            rows.append((setting, *cells))
+    dotted = [name for one in agents.values() for name in one.to_dict() if "." in name]
+    for name in dict.fromkeys((*flat_settings(), *dotted)):
+        cells = [_cell(config, name) for config in agents.values()]
+        if name != "agent" and len(set(cells)) > 1:
+            rows.append((name, *cells))
     print_table(("setting", *agents), rows)
 
 
-def _cell(settings: Settings, name: str) -> str:
+def _cell(config: Config, name: str) -> str:
     """Return the value of a setting for a table, or a dash where it has no effect."""
-    if name in PARTS:
-        return label(name, getattr(settings, name))
-    if name not in ABOUT:
-        return shown(settings.dotted[name]) if name in settings.dotted else "–"
-    return shown(getattr(settings, name)) if settings.is_active(name) else "–"
+    if not config.is_active(name):
+        return "–"
+    value = config.to_dict()[name]
+    return label(name, value) if name in PARTS else shown(value)

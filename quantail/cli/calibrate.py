@@ -59,7 +59,7 @@ def run(words: list[str]) -> int:
     with styled():
         png, svg = save_figure(calibration_figure(found), stem)
     data = png.with_suffix(".json")
-    write_json(data, found.to_dict() | {"run": arguments.run, "agent": agent.settings.agent})
+    write_json(data, found.to_dict() | {"run": arguments.run, "agent": agent.config.run.agent})
     print(f"wrote the figure to {png} and {svg}, and the numbers to {data}")
     return 0
 

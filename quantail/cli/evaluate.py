@@ -7,7 +7,7 @@ from rich.console import Console
 from quantail.agents.agent import Agent
 from quantail.cli.parser import Parser, add_trust
 from quantail.cli.watching import evaluation_progress
-from quantail.evaluation import Evaluation, evaluate
+from quantail.evaluation.evaluate import Evaluation, evaluate
 from quantail.evaluation.protocols import about_protocols
 from quantail.runs.results import results_folder, save_result
 from quantail.text import counted
@@ -62,12 +62,12 @@ def run(words: list[str]) -> int:
     with evaluation_progress() as watch:
         result = evaluate(agent, watch=watch, **options)
     if arguments.json:
-        source = {"run": arguments.run, "agent": agent.settings.agent, "checkpoint": agent.checkpoint}
+        source = {"run": arguments.run, "agent": agent.config.run.agent, "checkpoint": agent.checkpoint}
         print(json.dumps(result.to_dict() | source))
     else:
         Console(soft_wrap=True).print(_table(result, agent), highlight=False, markup=False)
         if agent.network.head.mean_only and arguments.risk:
-            print(f"  {agent.settings.agent} learns only the mean, so all risk measures act the same")
+            print(f"  {agent.config.run.agent} learns only the mean, so all risk measures act the same")
     path = save_result(arguments.run, agent, result)
     if not arguments.json:
         print(f"  saved to {path}")
@@ -88,6 +88,6 @@ def _table(result: Evaluation, agent: Agent) -> str:
         f"  CVaR of these returns: cvar:0.25 {result.value('cvar:0.25'):g}, "
         f"cvar:0.1 {result.value('cvar:0.1'):g}\n"
         f"  protocol {result.protocol.describe()}\n"
-        f"  agent {agent.settings.agent}, checkpoint {agent.checkpoint:,}, risk measure "
+        f"  agent {agent.config.run.agent}, checkpoint {agent.checkpoint:,}, risk measure "
         f"{result.risk.label}, seed {result.seed}"
     )

@@ -8,6 +8,7 @@ from collections.abc import Iterator
 from contextlib import contextmanager
 from typing import TextIO
 
+from quantail.cli.first import FIRST
 from quantail.errors import QuantailError
 from quantail.training.allocator import keep_large_blocks
 from quantail.trust import add_working_folder, module_of
@@ -113,11 +114,14 @@ def _complain(sentence: str, status: int) -> int:
 
 
 def _overview() -> str:
-    width = max(map(len, COMMANDS))
-    rows = "\n".join(f"  {name:<{width}}  {about}" for name, about in COMMANDS.items())
+    """Return the commands, and the settings of `train` that people change first."""
+    rows = "\n".join(f"  {name:<13}{about}" for name, about in COMMANDS.items())
+    first = "\n".join(f"  --{n.replace('_', '-'):<16}{about}" for n, about in FIRST.items())
     return (
         "usage: quantail COMMAND ...\n\n"
-        "Distributional and risk-sensitive reinforcement learning.\n\n"
-        f"{rows}\n\n"
-        "Run `quantail COMMAND --help` for details. To start: quantail train CartPole-v1"
+        "Distributional and risk-sensitive reinforcement learning. To start:\n"
+        "  quantail train CartPole-v1 --agent iqn --risk cvar:0.25\n\n"
+        f"commands\n{rows}\n\n"
+        f"settings of train that people change first\n{first}\n\n"
+        "quantail COMMAND --help explains a command, quantail train --help-all all settings."
     )

@@ -3,6 +3,7 @@
 import argparse
 from typing import Any, NoReturn
 
+from quantail import registry
 from quantail.errors import QuantailError, did_you_mean
 
 
@@ -30,13 +31,43 @@ class Parser(argparse.ArgumentParser):
         return found
 
 
-def add_trust(parser: Parser, what: str = "run.json") -> None:
+def add_trust(parser: Parser, what: str = "run.json", *, hidden: bool = False) -> None:
     """Add --trust, with which the user allows files to name modules."""
     parser.add_argument(
         "--trust",
         action="append",
         default=[],
         metavar="MODULE",
-        help=f"import this module, and so run its code, where {what} names it; can be repeated "
+        help=argparse.SUPPRESS
+        if hidden
+        else f"import this module, and so run its code, where {what} names it; can be repeated "
         "[none: files do not run code]",
     )
+
+
+def add_callbacks(parser: Parser, *, hidden: bool = False) -> None:
+    """Add --callback, which names classes of callbacks."""
+    parser.add_argument(
+        "--callback",
+        action="append",
+        default=[],
+        metavar="NAME|module:Class",
+        help=argparse.SUPPRESS
+        if hidden
+        else "call this callback during the run; can be repeated (see docs/extending.md)",
+    )
+
+
+def callbacks_of(names: list[str]) -> list[Any]:
+    """Return the callbacks of these names, made without arguments."""
+    found = []
+    for name in names:
+        callback = registry.admit("callback", name)
+        try:
+            found.append(callback())
+        except Exception as error:
+            raise QuantailError(
+                f"callback {name!r} cannot be made without arguments ({error}): pass an instance to "
+                "quantail.train in Python."
+            ) from error
+    return found

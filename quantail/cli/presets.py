@@ -2,9 +2,9 @@
 
 from quantail.cli.listing import print_table
 from quantail.cli.parser import Parser
-from quantail.recipes import compose, sources
+from quantail.config.toml import to_toml
+from quantail.recipes import composition
 from quantail.registry import parts
-from quantail.toml_files import to_toml
 
 
 def run(words: list[str]) -> int:
@@ -26,7 +26,7 @@ def run(words: list[str]) -> int:
         rows = [(preset, about.summary) for preset, about in parts("preset").items()]
         print_table(("preset", "for"), rows)
     else:
-        settings = compose(name, changes)
-        title = f"preset {name}, agent {settings.agent}"
-        print(to_toml(settings, title, sources(name, changes)), end="")
+        composed = composition(name, changes)
+        title = f"preset {name}, agent {composed.config.run.agent}"
+        print(to_toml(composed.config, title, composed.sources), end="")
     return 0

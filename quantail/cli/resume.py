@@ -1,8 +1,8 @@
 """quantail resume RUN"""
 
-from quantail.cli.parser import Parser, add_trust
+from quantail.cli.parser import Parser, add_callbacks, add_trust, callbacks_of
+from quantail.config import coerce
 from quantail.runs.folder import RunFolder
-from quantail.settings import coerce
 from quantail.training.loggers.terminal import ProgressBar, suppress_saved_interrupt
 from quantail.training.train import resume
 
@@ -23,6 +23,7 @@ def run(words: list[str]) -> int:
     )
     parser.add_argument("--quiet", action="store_true", help="print only the summary")
     add_trust(parser)
+    add_callbacks(parser)
     arguments = parser.parse(words)
     steps = None if arguments.steps is None else coerce("steps", arguments.steps)
     bar = ProgressBar(quiet=arguments.quiet)
@@ -31,7 +32,7 @@ def run(words: list[str]) -> int:
             arguments.run,
             steps=steps,
             checkpoint=arguments.checkpoint,
-            callbacks=[bar],
+            callbacks=[bar, *callbacks_of(arguments.callback)],
             trust=arguments.trust,
             threads=RunFolder(arguments.run).read().threads,
         )

@@ -47,5 +47,5 @@ def run(words: list[str]) -> int:
         return 0
     print_table(profile.table())
     if agent.network.head.mean_only:
-        print(f"{agent.settings.agent} learns only the mean, so all risk measures act the same")
+        print(f"{agent.config.run.agent} learns only the mean, so all risk measures act the same")
     return 0

@@ -19,15 +19,14 @@ from quantail.agents.actor import Actor, Episode, Transition
 from quantail.cluster import connect
 from quantail.collecting.clock import Clock
 from quantail.collecting.collector import CHUNK, Truncate, check_episodes, episodes_of, state_of
+from quantail.config import Config
 from quantail.envs import EnvSource, find_family, make
 from quantail.envs.adapt import newest_frame
 from quantail.errors import QuantailError
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
-from quantail.parts import part_of
 from quantail.risk import RiskMeasure
 from quantail.runs.folder import RunInfo
-from quantail.settings import PARTS, Settings
 from quantail.stateful import State
 
 Array = NDArray[Any]
@@ -59,25 +58,25 @@ class RemoteActor:
         parts: Sequence[tuple[str, str, Any]],
     ) -> None:
         torch.set_num_threads(1)
-        s = info.settings
+        s = info.config
         for kind, name, part in parts:
             registry.adopt(kind, name, part)
-        self.offset = index * s.num_envs
+        self.offset = index * s.run.num_envs
         self.request: ChunkRequest | None = None
 
         def generator(name: str) -> np.random.Generator:
-            return seeds.generator(s.seed, f"actor {index} life {restart} {name}")
+            return seeds.generator(s.run.seed, f"actor {index} life {restart} {name}")
 
         self.actor = Actor(
-            [make(source, s) for _ in range(s.num_envs)],
-            build_network(s, info.observation, info.actions.count),
+            [make(source, s.environment) for _ in range(s.run.num_envs)],
+            build_network(s.network, s.head, info.observation, info.actions.count),
             risk,
             torch.device("cpu"),
             seeds=generator("episodes"),
             exploration=generator("exploration"),
             taus=generator("acting-taus"),
             noise=generator("acting-noise"),
-            settings=s,
+            strategy=s.exploration.strategy.build(),
         )
         self.actor.start()
 
@@ -114,36 +113,36 @@ class RayCollector:
         self.ray = connect(os.environ.get("RAY_ADDRESS") or "local")
         self.info, self.source, self.risk, self.learner = info, source, risk, learner
         self.clock, self.truncate, self.warn = clock, truncate, warn
-        s = info.settings
+        s = info.config
         family = find_family(source)
-        self.parts = [(kind, getattr(s, kind), part_of(kind, s)) for kind in PARTS]
+        self.parts = [(kind, one.name, one.find()) for kind, one in s.parts.items()]
         self.parts.append(("family", family.name, type(family)))
         self.epsilons = actor_epsilons(s)
         self.exploring = True  # until learning starts
         cpus = float(self.ray.cluster_resources().get("CPU", 1.0))
-        share = min(1.0, max(0.01, np.floor(100 * (cpus - 1) / s.actors) / 100))
+        share = min(1.0, max(0.01, np.floor(100 * (cpus - 1) / s.run.actors) / 100))
         # Actors search for the user's modules in the same folders, in the same order, as this process.
         search_path = os.pathsep.join(os.path.abspath(one) for one in sys.path)
         self.remote = self.ray.remote(
             num_cpus=share, max_restarts=0, runtime_env={"env_vars": {"PYTHONPATH": search_path}}
         )(RemoteActor)
         self.actors: dict[int, Any] = {}
-        self.restarts = dict.fromkeys(range(s.actors), 0)  # part of the actors' seeds
-        self.failures = dict.fromkeys(range(s.actors), 0)  # consecutive
+        self.restarts = dict.fromkeys(range(s.run.actors), 0)  # part of the actors' seeds
+        self.failures = dict.fromkeys(range(s.run.actors), 0)  # consecutive
         self.pending: dict[Any, int] = {}  # requested chunks, and the actors that collect them
         self.weights: tuple[int, Any] = (-1, None)  # their version and a reference to them
         self.waited = 0.0
         spec = info.observation
         # The last observation of each environment, and whether its episode is in progress.
-        self.observations = np.zeros((s.total_envs, *spec.input_shape), spec.dtype)
-        self.active = np.zeros(s.total_envs, bool)
+        self.observations = np.zeros((s.run.total_envs, *spec.input_shape), spec.dtype)
+        self.active = np.zeros(s.run.total_envs, bool)
 
     def start(self) -> int:
         """Start the actors; restored episodes are truncated at their last observation."""
         for env in np.flatnonzero(self.active):
             self.truncate(int(env), newest_frame(self.info.observation, self.observations[env]))
         self.active[:] = False
-        for index in range(self.info.settings.actors):
+        for index in range(self.info.config.run.actors):
             if index not in self.actors:
                 self._start_actor(index)
         return 0
@@ -190,7 +189,7 @@ class RayCollector:
         self.restarts = dict.fromkeys(self.restarts, self.learner.updates + 1)  # gives unused seeds
 
     def check(self) -> None:
-        check_episodes(self._episodes(), self.info.settings.total_envs, self.info.actions.count)
+        check_episodes(self._episodes(), self.info.config.run.total_envs, self.info.actions.count)
 
     def _episodes(self) -> list[Episode]:
         """Return placeholders, which have an action if the episode is in progress.
@@ -237,7 +236,7 @@ class RayCollector:
             f"actor {index} was lost and has been replaced; its episodes are truncated at the last "
             "transition that it sent."
         )
-        per = self.info.settings.num_envs
+        per = self.info.config.run.num_envs
         for env in range(index * per, (index + 1) * per):
             if self.active[env]:
                 self.truncate(env, newest_frame(self.info.observation, self.observations[env]))
@@ -254,9 +253,11 @@ class RayCollector:
             self.active[env] = not (transition.terminated or transition.truncated)
 
 
-def actor_epsilons(settings: Settings) -> NDArray[np.float64]:
+def actor_epsilons(config: Config) -> NDArray[np.float64]:
     """Return the ε of each actor, ε_i = ε^(1 + α i / (actors − 1)), or 0 for noisy networks."""
-    if settings.noisy:
-        return np.zeros(settings.actors)
-    fraction = np.linspace(0, 1, settings.actors) if settings.actors > 1 else np.array([0.5])
-    return np.asarray(settings.actor_epsilon ** (1 + settings.actor_epsilon_power * fraction))
+    if config.network.noisy:
+        return np.zeros(config.run.actors)
+    fraction = np.linspace(0, 1, config.run.actors) if config.run.actors > 1 else np.array([0.5])
+    return np.asarray(
+        config.exploration.actor_epsilon ** (1 + config.exploration.actor_epsilon_power * fraction)
+    )

@@ -1,12 +1,12 @@
 """The families of environments by name, and the family of an environment."""
 
-from dataclasses import fields
 from typing import Any
 
 import gymnasium as gym
 
 from quantail import registry
 from quantail.envs.ale import Ale
+from quantail.envs.config import EnvironmentConfig
 from quantail.envs.family import EnvFamily
 from quantail.envs.gymnasium import Gymnasium
 from quantail.envs.minatar import MinAtar
@@ -14,7 +14,6 @@ from quantail.envs.source import FUNCTION, EnvFromFile, EnvSource, name_of
 from quantail.envs.worlds.family import Worlds
 from quantail.errors import QuantailError, did_you_mean
 from quantail.plugins import reason_of
-from quantail.settings import Settings
 from quantail.trust import Origin, import_named
 
 FALLBACK = "gymnasium"
@@ -26,10 +25,10 @@ FAMILIES: dict[str, type[EnvFamily]] = {
 }
 
 
-def find_family(source: EnvSource, settings: Settings | None = None) -> EnvFamily:
+def find_family(source: EnvSource, config: EnvironmentConfig | None = None) -> EnvFamily:
     """Return the family of an environment, with its settings; raise an error for an unknown id."""
     family, _ = locate(source)
-    return family if settings is None else with_settings(family, settings, name_of(source))
+    return family if config is None else configured(family, config)
 
 
 def locate(source: EnvSource) -> tuple[EnvFamily, str]:
@@ -74,24 +73,11 @@ def all_families() -> list[EnvFamily]:
     return [_create(name, family) for name, family in registry.parts("family").items()]
 
 
-def with_settings(family: EnvFamily, settings: Settings, env: str) -> EnvFamily:
-    """Return a family with its own settings; raise an error if those of another family are set."""
-    own = registry.flat_fields("family", family.name)
-    for other in FAMILIES.values():
-        for one in fields(other.Config):
-            value = getattr(settings, one.name)
-            if one.name not in own and value != one.default:
-                raise QuantailError(
-                    f"{one.name} {value} is for {other.title} only, and {env} is not one: "
-                    "choose another preset or remove the setting."
-                )
-    return family.configured(family_config(family, settings))
-
-
-def family_config(family: EnvFamily, settings: Settings) -> Any:
-    """Return the `Config` of a family, filled from the settings of a run."""
-    own = registry.flat_fields("family", family.name)
-    return family.Config(**{name: getattr(settings, name) for name in own})
+def configured(family: EnvFamily, config: EnvironmentConfig) -> EnvFamily:
+    """Return a family with the settings of a configuration; with its defaults if that has another."""
+    chosen = config.family
+    same = chosen.name == registry.text_of("family", family.name) and chosen.is_loaded
+    return family.configured(chosen.config) if same else family
 
 
 def modules_of_env(name: str) -> frozenset[str]:

@@ -7,36 +7,34 @@ import gymnasium as gym
 from gymnasium.wrappers import TimeLimit
 
 from quantail.envs.adapt import Adapter
-from quantail.envs.families import all_families, locate, with_settings
+from quantail.envs.config import EnvironmentConfig
+from quantail.envs.families import all_families, configured, locate
 from quantail.envs.family import EnvFamily
 from quantail.envs.limits import set_limit
 from quantail.envs.source import Env, EnvSource, name_of
 from quantail.errors import QuantailError
 from quantail.extras import require_extra
 from quantail.plugins import reason_of
-from quantail.settings import Settings
 from quantail.spaces import ActionSpec, ObservationSpec
 
 
 def make(
     source: EnvSource,
-    settings: Settings,
+    config: EnvironmentConfig,
     render_mode: str | None = None,
     *,
     conditions: Mapping[str, Any] | None = None,
 ) -> Adapter:
-    """Make an environment with the preprocessing of the settings.
+    """Make an environment with the preprocessing of a configuration.
 
     Its observations can be passed to `agent.act`, and the actions of `agent.act` to its `step`.
     `conditions` are those of a protocol, which replace settings of the environment's family.
     """
     family, identifier = locate(source)
-    family = with_settings(family, settings, name_of(source))
+    family = configured(family, config)
     if conditions is not None:
         family = family.under(conditions)
-    return _build(
-        source, family, identifier, render_mode, settings.stack, limit=settings.max_episode_steps
-    )
+    return _build(source, family, identifier, render_mode, config.stack, limit=config.max_episode_steps)
 
 
 def make_player(source: EnvSource, render_mode: str | None = None) -> Adapter:

@@ -1,10 +1,10 @@
 """The reward that the learner gets for a step."""
 
-from quantail.settings import Settings
+from quantail.envs.config import EnvironmentConfig
 
 
-def training_reward(settings: Settings, reward: float) -> float:
+def training_reward(config: EnvironmentConfig, reward: float) -> float:
     """Return the reward, clipped if the settings say so."""
-    if settings.clip_rewards:
-        reward = min(max(reward, -settings.clip_rewards), settings.clip_rewards)
+    if config.clip_rewards:
+        reward = min(max(reward, -config.clip_rewards), config.clip_rewards)
     return reward

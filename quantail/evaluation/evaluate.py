@@ -114,12 +114,12 @@ def evaluate(
     require_agent(agent)
     source = agent.env if env is None else env
     seed = whole_number("seed", seed, 0)
-    family = find_family(source, agent.settings)
+    family = find_family(source, agent.config.environment)
     if isinstance(protocol, Protocol):
         require_taken(protocol, family)
         chosen = protocol
     else:
-        chosen = find_protocol(protocol, family, agent.settings)
+        chosen = find_protocol(protocol, family, agent.config)
         if protocol == "own":
             chosen = replace(chosen, frames=0, episodes=30)
     chosen = with_budget(chosen, episodes, frames)
@@ -135,9 +135,9 @@ def evaluate(
         drawn = draw_starts(recording, chosen.episodes, seed, chosen.max_frames)
     elif starts is not None:
         raise QuantailError(f"starts is for protocol human-starts, not {chosen.name}.")
-    settings = chosen.limit(agent.settings)
+    limited = chosen.limit(agent.config.environment)
     count = PARALLEL_EPISODES if chosen.frames else min(PARALLEL_EPISODES, chosen.episodes)
-    adapters = [make(source, settings, conditions=chosen.conditions) for _ in range(count)]
+    adapters = [make(source, limited, conditions=chosen.conditions) for _ in range(count)]
     require_fresh(source)
     try:
         return play_episodes(agent, adapters, chosen, seed=seed, risk=risk, starts=drawn, watch=watch)

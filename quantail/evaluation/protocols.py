@@ -6,10 +6,11 @@ from dataclasses import asdict, dataclass, fields, replace
 from typing import Any
 
 from quantail import registry
+from quantail.config import Config
+from quantail.envs.config import EnvironmentConfig
 from quantail.envs.families import all_families
 from quantail.envs.family import EnvFamily
 from quantail.errors import QuantailError
-from quantail.settings import Settings
 from quantail.validation import either, one_of, probability, string, whole_number
 
 BUDGET = ("frames", "episodes")  # the length of an evaluation, not its conditions
@@ -78,9 +79,9 @@ class Protocol:
         """Return the conditions that the family of the environment has to meet."""
         return {name: getattr(self, name) for name in ("no_ops", "sticky", "action_repeat")}
 
-    def limit(self, settings: Settings) -> Settings:
-        """Return the settings with the limit of this protocol on the length of an episode."""
-        return settings.with_changes({"max_episode_steps": self.max_frames // self.action_repeat})
+    def limit(self, config: EnvironmentConfig) -> EnvironmentConfig:
+        """Return the configuration with the limit of this protocol on the length of an episode."""
+        return replace(config, max_episode_steps=self.max_frames // self.action_repeat)
 
     def to_dict(self) -> dict[str, Any]:
         return asdict(self) | {"hash": self.hash}
@@ -149,27 +150,27 @@ def about_protocols() -> dict[str, str]:
     return {name: ABOUT.get(name) or one.summary for name, one in registry.parts("protocol").items()}
 
 
-def own_protocol(family: EnvFamily, settings: Settings) -> Protocol:
+def own_protocol(family: EnvFamily, config: Config) -> Protocol:
     """Return the protocol of evaluations in training, under its standard name if it has one.
 
     `family` is that of the environment, with its settings.
     """
-    s, frames = settings, family.frames_per_step
+    evaluation, frames = config.evaluation, family.frames_per_step
     protocol = Protocol(
         "own",
         **family.conditions(),
-        epsilon=s.evaluation_epsilon,
-        max_frames=s.max_episode_steps * frames,
-        frames=s.evaluation_steps * frames,
-        episodes=s.evaluation_episodes,
+        epsilon=evaluation.evaluation_epsilon,
+        max_frames=config.environment.max_episode_steps * frames,
+        frames=evaluation.evaluation_steps * frames,
+        episodes=evaluation.evaluation_episodes,
     )
     name = next((known.name for known in PROTOCOLS.values() if known.hash == protocol.hash), "own")
     return replace(protocol, name=name)
 
 
-def find_protocol(name: str, family: EnvFamily, settings: Settings) -> Protocol:
+def find_protocol(name: str, family: EnvFamily, config: Config) -> Protocol:
     """Return the protocol with this name for environments of a family, which has its settings."""
-    own = own_protocol(family, settings)
+    own = own_protocol(family, config)
     if name == "own":
         return own
     named = registry.parts("protocol")

@@ -135,7 +135,7 @@ def risk_profile(
     measures = [parse_risk(risk) for risk in risks]
     episodes = whole_number("episodes", episodes, 2)
     played = [evaluate(agent, env, episodes=episodes, seed=seed, risk=risk) for risk in measures]
-    return RiskProfile(tuple(played), level, agent.settings.agent, agent.checkpoint)
+    return RiskProfile(tuple(played), level, agent.config.run.agent, agent.checkpoint)
 
 
 def statistics(z: ReturnDistribution, level: float) -> Array:

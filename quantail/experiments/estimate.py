@@ -12,7 +12,8 @@ import psutil
 from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.study import Job
-from quantail.replay import ReplayStore, sampler_class
+from quantail.recipes import configure
+from quantail.replay import ReplayStore
 from quantail.replay.memory import human_bytes
 from quantail.runs.tables import read_table
 from quantail.spaces import ObservationSpec
@@ -65,7 +66,7 @@ def estimate(folder: StudyFolder, jobs: Sequence[Job], at_once: int) -> Estimate
     """Estimate the cost of jobs, from existing runs of the study or from a short measurement."""
     kinds: dict[tuple[str, str], list[Job]] = {}
     for job in jobs:
-        kinds.setdefault((job.config.label, _family(job.env)), []).append(job)
+        kinds.setdefault((job.combination.label, _family(job.env)), []).append(job)
     each = min(EACH, MEASURING / len(kinds))
     known = {kind: _cost_from_runs(folder, kind) for kind in kinds}
     costs = {kind: known[kind] or _measure_cost(members[0], each) for kind, members in kinds.items()}
@@ -74,10 +75,15 @@ def estimate(folder: StudyFolder, jobs: Sequence[Job], at_once: int) -> Estimate
         cost = costs[kind]
         most = max(most, cost.bytes)
         for job in members:
-            s = job.settings
-            left = max(s.steps - folder.state(job.name).steps, 0)
+            s = job.config
+            left = max(s.run.steps - folder.state(job.name).steps, 0)
             seconds += left * cost.step
-            seconds += left / s.evaluation_every * s.evaluation_steps * cost.evaluation_step
+            seconds += (
+                left
+                / s.evaluation.evaluation_every
+                * s.evaluation.evaluation_steps
+                * cost.evaluation_step
+            )
             frames += left * job.frames_per_step
     measured = sum(cost.measured for cost in costs.values())
     source = "from a short measurement"
@@ -92,7 +98,7 @@ def estimate(folder: StudyFolder, jobs: Sequence[Job], at_once: int) -> Estimate
         seconds=seconds / max(runs, 1),
         bytes=runs * (most + psutil.Process().memory_info().rss),
         source=source,
-        open_ended=any(not job.settings.evaluation_steps for job in jobs),
+        open_ended=any(not job.config.evaluation.evaluation_steps for job in jobs),
     )
 
 
@@ -113,11 +119,11 @@ def _family(env: str) -> str:
 def _cost_from_runs(folder: StudyFolder, kind: tuple[str, str]) -> Cost | None:
     """Return the cost from timing.csv of a run of this combination, if it has learned for a while."""
     for name, job in folder.jobs.items():
-        if (job.config.label, _family(job.env)) != kind:
+        if (job.combination.label, _family(job.env)) != kind:
             continue
         timing = read_table(folder.run(name).table("timing"))
         steps = int(timing["steps"].max(initial=0))
-        if steps >= 2 * job.settings.learning_starts:
+        if steps >= 2 * job.config.learner.learning_starts:
             info = folder.run(name).read()
             seconds = float(timing["seconds"][-1]) / steps
             return Cost(seconds, seconds / 2, _bytes(job, info.observation), measured=False)
@@ -126,21 +132,20 @@ def _cost_from_runs(folder: StudyFolder, kind: tuple[str, str]) -> Cost | None:
 
 def _measure_cost(job: Job, seconds: float) -> Cost:
     """Measure the cost of a run by training it for some steps after `learning_starts`."""
-    start = max(START, 2 * job.settings.n_step * job.settings.num_envs)
+    start = max(START, 2 * job.config.learner.n_step * job.config.run.num_envs)
     short = {"learning_starts": start, "buffer_size": 64 * start, "steps": 1_000_000_000}
-    absent = "" if _is_available(job.settings.device) else job.settings.device
+    absent = "" if _is_available(job.config.run.device) else job.config.run.device
     device = {"device": "cpu"} if absent else {}
     changes = {**job.changes, **short, **device, "tensorboard": False, "wandb": ""}
     with tempfile.TemporaryDirectory() as folder:
-        trainer = prepare(job.env, preset=job.preset, out=Path(folder) / "run", **changes)
+        config = configure(job.env, preset=job.preset, **changes)
+        trainer = prepare(job.env, config, out=Path(folder) / "run")
         with closing(trainer), trainer.process_settings():
             trainer.start()
-            while (
-                trainer.steps < trainer.settings.learning_starts + 2 * trainer.settings.train_frequency
-            ):
+            least = 2 * config.learner.train_frequency
+            while trainer.steps < config.learner.learning_starts + least:
                 trainer.step()
             before, start_time, first = dict(trainer.clock.seconds), time.perf_counter(), trainer.steps
-            least = 2 * trainer.settings.train_frequency
             while time.perf_counter() - start_time < seconds or trainer.steps - first < least:
                 trainer.step()
             steps, spent = trainer.steps - first, time.perf_counter() - start_time
@@ -159,6 +164,6 @@ def _is_available(device: str) -> bool:
 
 
 def _bytes(job: Job, observation: ObservationSpec) -> int:
-    capacity = job.settings.buffer_size
-    sampling = sampler_class(job.settings).bytes_needed(capacity)
+    capacity = job.config.replay.buffer_size
+    sampling: int = job.config.replay.sampler.find().bytes_needed(capacity)
     return ReplayStore.bytes_needed(observation, capacity) + sampling

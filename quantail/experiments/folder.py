@@ -10,11 +10,11 @@ from typing import Any
 
 from quantail.errors import QuantailError
 from quantail.experiments.study import Job, Study
-from quantail.fields import shown
-from quantail.files import hold, read_json, write_json
+from quantail.files import check_schema, hold, read_json, write_json
 from quantail.runs.checkpoints import Checkpoints
-from quantail.runs.folder import RunFolder, check_schema
+from quantail.runs.folder import RunFolder
 from quantail.runs.tables import read_table
+from quantail.settings import shown
 from quantail.trust import Trust, origin_of, trusted_modules
 
 SCHEMA = 1
@@ -128,7 +128,7 @@ class StudyFolder:
         folder = self.run(name)
         try:
             last = Checkpoints(folder.checkpoints).described("last")
-            return last.is_complete(self.jobs[name].settings.steps)
+            return last.is_complete(self.jobs[name].config.run.steps)
         except (OSError, KeyError, TypeError, QuantailError):
             return False
 
@@ -148,7 +148,7 @@ class StudyFolder:
         """Return the progress of a run."""
         job = self.job(name)
         if self.is_done(name):
-            return State(job, job.settings.steps, 0.0, done=True, failed="")
+            return State(job, job.config.run.steps, 0.0, done=True, failed="")
         steps, rate = _last_timing(self.run(name).table("timing"))
         return State(job, steps, rate, done=False, failed=self.failure(name))
 

@@ -131,7 +131,7 @@ def study_table(running: list[State], failed: dict[str, str], word: str = "runni
     for name in ("run", "", "steps", "rate", "left"):
         table.add_column(name, justify="left" if name in ("run", "") else "right", overflow="fold")
     for state in running[:SHOWN]:
-        total = state.job.settings.steps
+        total = state.job.config.run.steps
         left = (total - state.steps) / state.rate if state.rate else float("nan")
         rate = f"{state.rate:,.0f}/s" if state.rate else "–"
         share = f"{state.steps / total:.0%}"

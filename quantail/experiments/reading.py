@@ -10,11 +10,11 @@ from typing import Any
 import gymnasium as gym
 
 from quantail import registry
+from quantail.config import PARTS, RISKS, coerce, flattened
 from quantail.envs.families import find_family, require_trusted_env
 from quantail.errors import QuantailError
 from quantail.experiments.results import FIRST, SCORES, THEN
 from quantail.experiments.study import Axis, Study, Variant, value_name
-from quantail.settings import PARTS, RISKS, coerce, flattened
 from quantail.trust import Origin, Trust, modules_of, origin_of
 from quantail.validation import number, one_of, whole_number
 

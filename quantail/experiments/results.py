@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 
 from quantail.errors import QuantailError
 from quantail.experiments.folder import StudyFolder
-from quantail.experiments.study import Config, Job, Study
+from quantail.experiments.study import Combination, Job, Study
 from quantail.files import write_text
 from quantail.runs.tables import read_rows
 from quantail.trust import Trust
@@ -44,15 +44,15 @@ def write_results(folder: StudyFolder) -> None:
 
 
 def _rows(folder: StudyFolder, job: Job, study: Study, header: Sequence[str]) -> list[list[str]]:
-    values = job.config.places or [""] * len(study.grid)
+    values = job.combination.places or [""] * len(study.grid)
     about = {
         **{axis.name: value for axis, value in zip(study.grid, values, strict=True)},
         "job": job.name,
         "env": job.env,
-        "config": job.config.label,
-        "agent": job.settings.agent,
+        "config": job.combination.label,
+        "agent": job.config.run.agent,
         "seed": str(job.seed),
-        "total_steps": str(job.settings.steps),
+        "total_steps": str(job.config.run.steps),
     }
     rows = read_rows(folder.run(job.name).table("evaluations"))
     return [[{**row, **about}[name] for name in header] for row in rows]
@@ -72,7 +72,7 @@ class Trace:
 
     @property
     def done(self) -> bool:
-        return bool(len(self.steps)) and self.steps[-1] >= self.job.settings.steps
+        return bool(len(self.steps)) and self.steps[-1] >= self.job.config.run.steps
 
     def early(self, window: float) -> float:
         """Return the mean evaluation in the first part of training; NaN until that part is complete."""
@@ -83,9 +83,9 @@ class Trace:
         return self._within(1.0 - window, 1.0)
 
     def _within(self, low: float, high: float) -> float:
-        total = self.job.settings.steps
+        total = self.job.config.run.steps
         inside = (self.steps > low * total) & (self.steps <= high * total)
-        every = self.job.settings.evaluation_every
+        every = self.job.config.evaluation.evaluation_every
         last = total if high == 1.0 else high * total // every * every
         if not inside.any() or self.steps[-1] < last:
             return float("nan")
@@ -110,12 +110,12 @@ class Results:
         return "" if self.done == self.planned else f"partial: {self.done} of {self.planned} runs done"
 
     @cached_property
-    def configs(self) -> tuple[Config, ...]:
+    def configs(self) -> tuple[Combination, ...]:
         return tuple(self.study.configs())
 
-    def of(self, config: Config, env: str) -> list[Trace]:
+    def of(self, config: Combination, env: str) -> list[Trace]:
         """Return the runs of one combination on one game, in the order of seeds."""
-        found = [one for one in self.traces if one.job.config == config and one.job.env == env]
+        found = [one for one in self.traces if one.job.combination == config and one.job.env == env]
         return sorted(found, key=lambda one: one.job.seed)
 
 

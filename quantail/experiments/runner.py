@@ -81,8 +81,8 @@ def run_study(
             return StudyOutcome(folder, len(everything), len(everything), {}, "")
         where = make_engine(
             engine,
-            threads=max(job.settings.threads for job in everything),
-            gpus=gpus if any(job.settings.device == "cuda" for job in everything) else 0.0,
+            threads=max(job.config.run.threads for job in everything),
+            gpus=gpus if any(job.config.run.device == "cuda" for job in everything) else 0.0,
             jobs=jobs,
             address=address,
         )

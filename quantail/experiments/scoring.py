@@ -7,7 +7,7 @@ import numpy as np
 
 from quantail.evaluation.games import baselines, game_of
 from quantail.experiments.results import Array, Results, Trace
-from quantail.experiments.study import Config
+from quantail.experiments.study import Combination
 
 Measure = Callable[[Trace], float]
 
@@ -80,7 +80,7 @@ def scale_of(results: Results) -> Scale:
     return Scale("score: 0% random play, 100% best seen here", zero, one, percent=True)
 
 
-def score(results: Results, scale: Scale, config: Config, measure: Measure) -> Score:
+def score(results: Results, scale: Scale, config: Combination, measure: Measure) -> Score:
     """Return the mean over games of the mean over seeds; games without a run are left out."""
     games, runs = [], 0
     for env in results.study.games:

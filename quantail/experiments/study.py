@@ -9,17 +9,14 @@ from dataclasses import dataclass, field, replace
 from typing import Any
 
 from quantail import registry
+from quantail.config import PARTS, RISKS, Changes, Config
 from quantail.envs import find_family, make
-from quantail.envs.families import require_trusted_env
+from quantail.envs.families import configured, require_trusted_env
 from quantail.errors import QuantailError
-from quantail.fields import shown
 from quantail.recipes import compose
 from quantail.risk import parse_risk
-from quantail.settings import PARTS, RISKS, Settings
-from quantail.training.risk_config import risk_config_of
+from quantail.settings import shown
 from quantail.trust import Origin, modules_of
-
-Changes = Mapping[str, Any]
 
 # Defaults of every study: one CPU thread gives identical results on a laptop and on a cluster.
 STUDY_DEFAULTS: Changes = {"threads": 1, "device": "cpu"}
@@ -55,7 +52,7 @@ class Axis:
 
 
 @dataclass(frozen=True)
-class Config:
+class Combination:
     """One combination of the grid, or a reference outside it."""
 
     label: str
@@ -75,15 +72,15 @@ class Job:
     name: str
     env: str
     preset: str
-    config: Config
+    combination: Combination
     seed: int
     changes: Changes  # settings that differ from the preset and the agent
-    settings: Settings
+    config: Config
     frames_per_step: int
 
     @property
     def frames(self) -> int:
-        return self.settings.steps * self.frames_per_step
+        return self.config.run.steps * self.frames_per_step
 
 
 @dataclass(frozen=True)
@@ -103,7 +100,7 @@ class Study:
     preferred: Changes = field(default_factory=dict)  # the combination highlighted in figures
     origin: Origin | None = field(default=None, compare=False)  # the file it was read from
 
-    def configs(self) -> Iterator[Config]:
+    def configs(self) -> Iterator[Combination]:
         """Yield every combination of the grid, the last axis varying fastest, then the references."""
         for variants in itertools.product(*(axis.variants for axis in self.grid)):
             if not variants:
@@ -113,42 +110,44 @@ class Study:
                 axis.label(one.name) for axis, one in zip(self.grid, variants, strict=True)
             )
             changes = {k: v for one in variants for k, v in one.settings.items()}
-            yield Config(
+            yield Combination(
                 label, tuple(one.name for one in variants), changes, min(own, default=self.seeds)
             )
         for one in self.references:
             seeds = self.seeds if one.seeds is None else one.seeds
-            yield Config(one.name, (), one.settings, seeds)
+            yield Combination(one.name, (), one.settings, seeds)
 
     def jobs(self) -> tuple[Job, ...]:
         """Return every run of the study; an error names the invalid combination."""
         jobs: dict[str, Job] = {}
-        for config, env in itertools.product(self.configs(), self.games):
+        for combination, env in itertools.product(self.configs(), self.games):
             if self.origin is not None:
                 # Even if the id is registered here: each run imports the module in its own process.
                 require_trusted_env(env, self.origin)
-            fitting = find_family(env).preset
-            preset = self.preset or fitting
-            changes = {**STUDY_DEFAULTS, **self.settings, **config.changes}
+            family = find_family(env)
+            preset = self.preset or family.preset
+            changes = {**STUDY_DEFAULTS, **self.settings, **combination.changes}
             try:
                 for kind in PARTS:
                     if kind in changes and self.origin is not None:
                         registry.admit(kind, changes[kind], self.origin)
-                settings = compose(preset, changes, base=fitting)
-                frames = find_family(env, settings).frames_per_step
-                risk_config_of(settings, parse_risk(settings.risk, self.origin), self.origin)
+                config = compose(preset, changes, base=family.preset, family=family.name)
+                frames = configured(family, config.environment).frames_per_step
+                config.risk.measures(parse_risk(config.risk.risk, self.origin), self.origin)
             except QuantailError as error:
-                raise QuantailError(f"study {self.name}, {config.label} on {env}: {error}") from error
-            for seed in range(config.seeds):
-                name = _slug(env, config, self.grid, seed)
+                raise QuantailError(
+                    f"study {self.name}, {combination.label} on {env}: {error}"
+                ) from error
+            for seed in range(combination.seeds):
+                name = _slug(env, combination, self.grid, seed)
                 if name in jobs:
                     raise QuantailError(
-                        f"study {self.name}: {jobs[name].config.label} on {jobs[name].env} and "
-                        f"{config.label} on {env} would both be called {name}."
+                        f"study {self.name}: {jobs[name].combination.label} on {jobs[name].env} and "
+                        f"{combination.label} on {env} would both be called {name}."
                     )
-                seeded = settings.with_changes({"seed": seed})
+                seeded = config.replace(seed=seed)
                 changed = {**changes, "seed": seed}
-                jobs[name] = Job(name, env, preset, config, seed, changed, seeded, frames)
+                jobs[name] = Job(name, env, preset, combination, seed, changed, seeded, frames)
         return tuple(jobs.values())
 
     def trusting(self, modules: frozenset[str]) -> "Study":
@@ -159,7 +158,7 @@ class Study:
 
     def modules(self) -> frozenset[str]:
         """Return the modules of all environments, parts and risk measures that the study names."""
-        changes = [self.settings, *(config.changes for config in self.configs())]
+        changes = [self.settings, *(one.changes for one in self.configs())]
         names = (*RISKS, *PARTS)
         return modules_of([*self.games, *(one.get(name) for one in changes for name in names)])
 
@@ -168,7 +167,7 @@ class Study:
         both = zip(self.configs(), other.configs(), strict=True)
         most = [replace(mine, seeds=max(mine.seeds, theirs.seeds)) for mine, theirs in both]
 
-        def larger(mine: Variant, theirs: Variant, users: Sequence[Config]) -> Variant:
+        def larger(mine: Variant, theirs: Variant, users: Sequence[Combination]) -> Variant:
             if mine.seeds is None and theirs.seeds is None:
                 return mine
             return replace(mine, seeds=max(one.seeds for one in users))
@@ -195,13 +194,13 @@ class Study:
         once: dict[str, Job] = {}
         for job in jobs:
             once.setdefault(f"game {job.env}", job)
-            once.setdefault(f"config {job.config.label}", job)
+            once.setdefault(f"config {job.combination.label}", job)
         for job in {one.name: one for one in once.values()}.values():
             try:
-                make(job.env, job.settings).close()
+                make(job.env, job.config.environment).close()
             except QuantailError as error:
                 raise QuantailError(
-                    f"study {self.name}, {job.config.label} on {job.env}: {error}"
+                    f"study {self.name}, {job.combination.label} on {job.env}: {error}"
                 ) from error
         return jobs
 
@@ -260,13 +259,13 @@ def value_name(value: Any) -> str:
     return shown(value).replace(",", "") if isinstance(value, int | float) else str(value)
 
 
-def _slug(env: str, config: Config, grid: tuple[Axis, ...], seed: int) -> str:
+def _slug(env: str, combination: Combination, grid: tuple[Axis, ...], seed: int) -> str:
     """Return a stable, readable folder name for a run."""
     game = re.sub(r"-v\d+$", "", env.rpartition(":")[2]).lower()
-    if config.reference:
-        words = [config.label]
+    if combination.reference:
+        words = [combination.label]
     else:
-        words = [axis.label(variant) for axis, variant in zip(grid, config.places, strict=True)]
+        words = [axis.label(variant) for axis, variant in zip(grid, combination.places, strict=True)]
     # `:` becomes `_` first, so that the sign of wang:-0.75 is preserved.
     plain = (re.sub(r"[^a-z0-9._-]+", "-", word.lower().replace(":", "_")) for word in (game, *words))
     parts = [word.strip("-") for word in plain]

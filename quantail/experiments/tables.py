@@ -38,7 +38,7 @@ def game_scores(results: Results) -> list[Result]:
     """Return the best evaluation of each finished run, in the form that `quantail scores` reads."""
     return [
         Result(
-            agent=trace.job.config.label,
+            agent=trace.job.combination.label,
             game=game_of(trace.job.env),
             seed=str(trace.job.seed),
             score=best(trace),

@@ -15,12 +15,11 @@ from torch import Tensor, nn
 from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
 from quantail.errors import DIVERGED, QuantailError
+from quantail.learning.config import LearnerConfig
 from quantail.learning.optimizers import build_auxiliary, build_optimizer, state_shapes
-from quantail.learning.targets import Target, build_target, check_masks
+from quantail.learning.targets import Target, check_masks
 from quantail.networks import LossOutput, ReturnNetwork
-from quantail.parts import part_of
 from quantail.risk import RiskMeasure
-from quantail.settings import Settings
 from quantail.stateful import State
 from quantail.taus import RandomTaus
 
@@ -43,15 +42,15 @@ class Learner:
     def __init__(
         self,
         network: ReturnNetwork,
-        settings: Settings,
+        config: LearnerConfig,
         risk: RiskMeasure,
         taus: np.random.Generator,
         noise: np.random.Generator,
         device: torch.device,
     ) -> None:
-        self.settings = settings
+        self.config = config
         self.risk = risk
-        self.taus = RandomTaus(taus, settings.tau_sampling)
+        self.taus = RandomTaus(taus, network.head.tau_sampling)
         self.noise = noise
         self.device = device
         self.online = network.to(device)
@@ -59,17 +58,17 @@ class Learner:
         auxiliary = self.online.head.optimizers()
         apart = {id(one) for about in auxiliary.values() for one in about.parameters}
         self.parameters = [p for p in self.online.parameters() if id(p) not in apart]
-        self._builders: list[Callable[[list[nn.Parameter]], Any]] = [partial(build_optimizer, settings)]
-        self._builders += [partial(build_auxiliary, a, settings.batch_size) for a in auxiliary.values()]
+        self._builders: list[Callable[[list[nn.Parameter]], Any]] = [partial(build_optimizer, config)]
+        self._builders += [partial(build_auxiliary, a, config.batch_size) for a in auxiliary.values()]
         groups = [self.parameters, *(list(about.parameters) for about in auxiliary.values())]
         self.optimizers = [build(of) for build, of in zip(self._builders, groups, strict=True)]
         self._auxiliary = tuple(auxiliary)  # the names of their losses
-        self.compute_target: Target = build_target(settings)
+        self.compute_target: Target = config.target.build()
         self._target: Callable[[Batch], ReturnDistribution] = self._target_of
         self._loss: Callable[[Batch, ReturnDistribution], LossOutput] = self._loss_of
         self.updates = 0
         self._reset_sums()
-        if settings.compile:
+        if config.compile:
             self._compile()
 
     def update(self, batch: Batch) -> Tensor:
@@ -85,8 +84,8 @@ class Learner:
         for optimizer in self.optimizers:
             optimizer.zero_grad(set_to_none=True)
         total.backward()  # type: ignore[no-untyped-call]
-        if self.settings.gradient_clip:
-            torch.nn.utils.clip_grad_norm_(self.parameters, self.settings.gradient_clip)
+        if self.config.gradient_clip:
+            torch.nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_clip)
         for optimizer in self.optimizers:
             optimizer.step()
 
@@ -125,7 +124,7 @@ class Learner:
     def _arithmetic(self) -> torch.autocast:
         """Products in bfloat16 where that is asked for; what leaves a head is float32 all the same."""
         return torch.autocast(
-            self.device.type, torch.bfloat16, enabled=self.settings.precision == "bfloat16"
+            self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"
         )
 
     def sync_target(self) -> None:
@@ -277,13 +276,13 @@ LEARNERS: dict[str, type[Learner]] = {"standard": Learner}
 
 
 def build_learner(
-    settings: Settings,
+    config: LearnerConfig,
     network: ReturnNetwork,
     risk: RiskMeasure,
     taus: np.random.Generator,
     noise: np.random.Generator,
     device: torch.device,
 ) -> Learner:
-    """Return the learner that the settings name."""
-    learner: Learner = part_of("learner", settings)(network, settings, risk, taus, noise, device)
+    """Return the learner that the configuration names."""
+    learner: Learner = config.update.find()(network, config, risk, taus, noise, device)
     return learner

@@ -8,14 +8,17 @@ import torch
 from torch import Tensor, nn
 
 from quantail.errors import QuantailError
+from quantail.learning.config import LearnerConfig
 from quantail.networks.heads import AuxiliaryOptimizer
-from quantail.parts import config_of, part_of
-from quantail.settings import Settings
+from quantail.parts import Group
+from quantail.settings import NATURE, QR, setting
 
 
 @dataclass(frozen=True)
-class AdamConfig:
-    adam_epsilon: float = 0.01 / 32
+class AdamConfig(Group):
+    """The ε of Adam."""
+
+    adam_epsilon: float = setting(0.01 / 32, "epsilon of Adam", source=QR, least=1e-10)
 
 
 class Adam(torch.optim.Adam):
@@ -53,8 +56,12 @@ class CenteredRMSProp(torch.optim.Optimizer):
 
 
 @dataclass(frozen=True)
-class RMSPropConfig:
-    rmsprop_epsilon: float = 0.01 / 32**2
+class RMSPropConfig(Group):
+    """The ε of RMSProp."""
+
+    rmsprop_epsilon: float = setting(
+        0.01 / 32**2, "epsilon of RMSProp, inside the square root", source=NATURE, least=1e-12
+    )
 
 
 class RMSProp(CenteredRMSProp):
@@ -69,15 +76,15 @@ class RMSProp(CenteredRMSProp):
 OPTIMIZERS: dict[str, type[torch.optim.Optimizer]] = {"adam": Adam, "rmsprop": RMSProp}
 
 
-def build_optimizer(settings: Settings, parameters: list[nn.Parameter]) -> Any:
-    """Return the optimizer that the settings name.
+def build_optimizer(config: LearnerConfig, parameters: list[nn.Parameter]) -> Any:
+    """Return the optimizer that the configuration names.
 
     A class without a `Config`, such as torch.optim:AdamW, gets the learning rate alone.
     """
-    optimizer = part_of("optimizer", settings)
+    optimizer = config.optimizer.find()
     if not hasattr(optimizer, "Config"):
-        return optimizer(parameters, lr=settings.learning_rate)
-    return optimizer(parameters, settings.learning_rate, config_of("optimizer", settings))
+        return optimizer(parameters, lr=config.learning_rate)
+    return config.optimizer.build(parameters, config.learning_rate)
 
 
 def state_shapes(build: Callable[[list[nn.Parameter]], Any], parameter: Tensor) -> dict[str, Tensor]:

@@ -4,8 +4,9 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from quantail.parts import Group
 from quantail.registry import NoConfig
-from quantail.settings import Settings
+from quantail.settings import OURS, setting
 
 
 class Schedule:
@@ -32,8 +33,16 @@ class Constant(Schedule):
 
 
 @dataclass(frozen=True)
-class DecayConfig:
-    final_rate: float = 0.0  # the factor at the end of the run
+class DecayConfig(Group):
+    """Where the decay ends."""
+
+    final_rate: float = setting(
+        0.0,
+        "fraction of the learning rate that is left at the end of the run",
+        source=OURS,
+        least=0,
+        most=1,
+    )
 
 
 class Linear(Schedule):
@@ -57,8 +66,3 @@ class Cosine(Schedule):
 
 
 SCHEDULES: dict[str, type[Schedule]] = {"constant": Constant, "linear": Linear, "cosine": Cosine}
-
-
-def build_schedule(settings: Settings) -> Schedule:
-    """Return the schedule of the learning rate."""
-    return SCHEDULES["constant"]()

@@ -10,10 +10,10 @@ from torch import Tensor
 from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
 from quantail.networks import ReturnNetwork
-from quantail.parts import config_of, part_of
+from quantail.parts import Group
 from quantail.registry import NoConfig
 from quantail.risk import DecisionContext, RiskMeasure
-from quantail.settings import Settings
+from quantail.settings import MUNCHAUSEN, setting
 from quantail.taus import TauSampler
 
 
@@ -44,8 +44,14 @@ class Target:
 
 
 @dataclass(frozen=True)
-class BellmanConfig:
-    double: bool = False
+class BellmanConfig(Group):
+    """Which network selects the next action."""
+
+    double: bool = setting(
+        False,
+        "double Q-learning: the online network selects the action of the target",
+        source="van Hasselt et al. 2016",
+    )
 
 
 class BellmanTarget(Target):
@@ -81,10 +87,18 @@ class BellmanTarget(Target):
 
 
 @dataclass(frozen=True)
-class MunchausenConfig:
-    munchausen_alpha: float = 0.9
-    munchausen_temperature: float = 0.03
-    munchausen_clip: float = -1.0
+class MunchausenConfig(Group):
+    """The weight, the temperature and the bound of the log-policy."""
+
+    munchausen_alpha: float = setting(
+        0.9, "weight of the log-policy (alpha)", source=MUNCHAUSEN, least=0, most=1
+    )
+    munchausen_temperature: float = setting(
+        0.03, "temperature of the softmax policy (tau)", source=MUNCHAUSEN, least=1e-6
+    )
+    munchausen_clip: float = setting(
+        -1.0, "lower bound of the log-policy times the temperature (l₀)", source=MUNCHAUSEN, most=0
+    )
 
 
 class MunchausenTarget(Target):
@@ -121,12 +135,6 @@ class MunchausenTarget(Target):
 
 
 TARGETS: dict[str, type[Target]] = {"bellman": BellmanTarget, "munchausen": MunchausenTarget}
-
-
-def build_target(settings: Settings) -> Target:
-    """Return the target that the settings name."""
-    target: Target = part_of("target", settings)(config_of("target", settings))
-    return target
 
 
 def next_context(batch: Batch) -> DecisionContext:

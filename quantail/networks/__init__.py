@@ -6,8 +6,6 @@ from quantail.networks.network import (
     build_head,
     build_network,
     build_torso,
-    head_class,
-    head_config,
 )
 from quantail.networks.torsos import Torso
 
@@ -20,7 +18,5 @@ __all__ = [
     "build_head",
     "build_network",
     "build_torso",
-    "head_class",
-    "head_config",
     "mlp_head",
 ]

@@ -1,18 +1,18 @@
 """A torso and a return head together."""
 
 from collections.abc import Callable
-from typing import Any, TypeVar
+from typing import TypeVar
 
 import numpy as np
 import torch
 from torch import Tensor, nn
 
+from quantail.networks.config import NetworkConfig
 from quantail.networks.heads import HeadSpec, ReturnHead
 from quantail.networks.layers import NoisyLinear, initialise, linear_layers
 from quantail.networks.torsos import Torso
-from quantail.parts import config_of, part_of
+from quantail.parts import Part
 from quantail.seeds import derived_seed
-from quantail.settings import Settings
 from quantail.spaces import ObservationSpec
 
 
@@ -46,54 +46,44 @@ class ReturnNetwork(nn.Module):
 
 
 def build_network(
-    settings: Settings, spec: ObservationSpec, num_actions: int, seed: int = 0
+    config: NetworkConfig, head: Part, spec: ObservationSpec, num_actions: int, seed: int = 0
 ) -> ReturnNetwork:
-    """Build the network that the settings name. Each part has its own seed, derived from this one."""
-    torso = seeded(lambda: build_torso(settings, spec), derived_seed(seed, "torso"))
-    head = seeded(
-        lambda: build_head(settings, torso.num_features, num_actions, torso.nonnegative),
+    """Build the network of a configuration. Each part has its own seed, derived from this one."""
+    torso = seeded(lambda: build_torso(config, spec), derived_seed(seed, "torso"))
+    built = seeded(
+        lambda: build_head(config, head, torso.num_features, num_actions, torso.nonnegative),
         derived_seed(seed, "head"),
     )
-    head.start()
-    return ReturnNetwork(torso, head)
+    built.start()
+    return ReturnNetwork(torso, built)
 
 
-def build_torso(settings: Settings, observation: ObservationSpec) -> Torso:
-    """Build the torso that the settings name, for this kind of observation."""
-    torso: Torso = part_of("torso", settings)(observation, config_of("torso", settings))
+def build_torso(config: NetworkConfig, observation: ObservationSpec) -> Torso:
+    """Build the torso of a configuration, for this kind of observation."""
+    torso: Torso = config.torso.build(observation)
     return torso
 
 
-def head_class(settings: Settings) -> type[ReturnHead]:
-    """Return the class of the head that the settings name."""
-    head: type[ReturnHead] = part_of("head", settings)
-    return head
-
-
-def head_config(settings: Settings) -> Any:
-    """Return the configuration of the head that the settings name."""
-    return config_of("head", settings)
-
-
 def build_head(
-    settings: Settings, num_features: int, num_actions: int, nonnegative: bool = False
+    config: NetworkConfig, head: Part, num_features: int, num_actions: int, nonnegative: bool = False
 ) -> ReturnHead:
-    """Build the head that the settings name, on features of this size."""
+    """Build the head of a configuration, on features of this size."""
     spec = HeadSpec(
         num_features=num_features,
         num_actions=num_actions,
-        hidden=settings.head_size,
-        linear=linear_layers(settings.noisy_sigma if settings.noisy else 0.0),
-        dueling=settings.dueling,
+        hidden=config.head_size,
+        linear=linear_layers(config.noisy_sigma if config.noisy else 0.0),
+        dueling=config.dueling,
         nonnegative=nonnegative,
     )
-    return head_class(settings)(spec, head_config(settings))
+    built: ReturnHead = head.build(spec)
+    return built
 
 
-Part = TypeVar("Part", bound=nn.Module)
+Module = TypeVar("Module", bound=nn.Module)
 
 
-def seeded(build: Callable[[], Part], seed: int) -> Part:
+def seeded(build: Callable[[], Module], seed: int) -> Module:
     """Build a part so that all its weights are a function of the seed, whatever layers it has.
 
     Linear and convolutional layers get the paper's initialisation. Others keep torch's own, drawn under

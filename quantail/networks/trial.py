@@ -10,45 +10,48 @@ from torch import Tensor
 
 from quantail.distributions import ReturnDistribution
 from quantail.errors import QuantailError
+from quantail.networks.config import NetworkConfig
 from quantail.networks.network import build_network
-from quantail.settings import Settings
+from quantail.parts import Part
 from quantail.spaces import ObservationSpec
 from quantail.taus import RandomTaus
 
 BATCH = 3
 
 
-def try_network(settings: Settings, observation: ObservationSpec, num_actions: int) -> tuple[str, ...]:
-    """Raise an error if the parts that the settings name do not give a network that can be trained.
+def try_network(
+    config: NetworkConfig, head: Part, observation: ObservationSpec, num_actions: int
+) -> tuple[str, ...]:
+    """Raise an error if the torso and the head do not give a network that can be trained.
 
     Return the names of the metrics that the head reports.
     """
-    with _explained(f"the torso {settings.torso} or the head {settings.head} cannot be built"):
-        network = build_network(settings, observation, num_actions)
+    with _explained(f"the torso {config.torso.name} or the head {head.name} cannot be built"):
+        network = build_network(config, head, observation, num_actions)
     dtype = torch.from_numpy(np.zeros(0, observation.dtype)).dtype
     observations = torch.zeros((BATCH, *observation.input_shape), dtype=dtype)
     shape = tuple(observation.input_shape)
-    torso, head = f"torso {settings.torso}", f"head {settings.head}"
+    torso, of_head = f"torso {config.torso.name}", f"head {head.name}"
     with _explained(f"{torso} fails on observations of shape {shape}"), _no_randomness(torso):
         features = network.features(observations)
     width = network.torso.num_features
     _require_shape(f"{torso} has num_features {width}, so its features", features, (BATCH, width))
-    taus = RandomTaus(np.random.default_rng(0), settings.tau_sampling)
-    with _explained(f"{head} fails to give a distribution"), _no_randomness(head):
+    taus = RandomTaus(np.random.default_rng(0), network.head.tau_sampling)
+    with _explained(f"{of_head} fails to give a distribution"), _no_randomness(of_head):
         atoms = network.head.distribution(features, taus).atoms
-    _require_shape(f"{head}: the atoms", atoms, (BATCH, num_actions, atoms.shape[-1]))
+    _require_shape(f"{of_head}: the atoms", atoms, (BATCH, num_actions, atoms.shape[-1]))
     target = ReturnDistribution(torch.tensor([[-1.0, 2.0]]).expand(BATCH, 2))
     actions = torch.zeros(BATCH, dtype=torch.int64)
-    with _explained(f"{head} fails to give a loss"), _no_randomness(head):
+    with _explained(f"{of_head} fails to give a loss"), _no_randomness(of_head):
         output = network.head.loss(features, actions, target, taus)
     for name in ("losses", "priorities", "values"):
-        _require_shape(f"{head}: the {name} of its loss", getattr(output, name), (BATCH,))
+        _require_shape(f"{of_head}: the {name} of its loss", getattr(output, name), (BATCH,))
     for name, values in output.metrics.items():
-        _require_shape(f"{head}: the metric {name}", values, (BATCH,))
+        _require_shape(f"{of_head}: the metric {name}", values, (BATCH,))
     for name in network.head.optimizers():
         if name not in output.auxiliary:
             raise QuantailError(
-                f"{head} has an optimizer {name!r}, but its loss has no auxiliary {name!r}."
+                f"{of_head} has an optimizer {name!r}, but its loss has no auxiliary {name!r}."
             )
     return tuple(output.metrics)
 

@@ -4,7 +4,7 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quantail.settings import Changes, flattened, require_settings
+from quantail.config import Changes, flattened, require_settings
 
 
 @dataclass(frozen=True, init=False)

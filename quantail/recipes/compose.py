@@ -1,4 +1,4 @@
-"""The settings of a run: the defaults, changed by the preset, the agent and the user in this order."""
+"""The configuration of a run: the defaults, changed by the preset, the agent and the user in turn."""
 
 from collections.abc import Iterable, Mapping
 from dataclasses import dataclass, field
@@ -6,25 +6,14 @@ from pathlib import Path
 from typing import Any
 
 from quantail import registry
+from quantail.config import PARTS, Changes, Config, coerce, flattened, is_dotted
+from quantail.config.flat import DEFAULT_PARTS, FAMILY
+from quantail.config.toml import read_toml
 from quantail.errors import QuantailError, did_you_mean
-from quantail.fields import OURS, shown
-from quantail.parts import check_parts, dotted_fields
 from quantail.recipes.agents import Recipe
 from quantail.recipes.presets import Preset
-from quantail.settings import (
-    ABOUT,
-    APEX,
-    NOISY,
-    PARTS,
-    PRIORITIZED,
-    Changes,
-    Settings,
-    coerce,
-    flattened,
-    is_dotted,
-    only_with,
-)
-from quantail.toml_files import read_toml
+from quantail.settings import APEX, NOISY, OURS, PRIORITIZED
+from quantail.training.config import RunConfig
 from quantail.trust import Origin
 
 # The settings by which an agent is named: those that differ from it are listed where it runs.
@@ -44,55 +33,64 @@ class Layer:
     head: str = ""  # the head that they are for, where they are for one alone
 
 
-def compose(preset: str, changes: Changes, base: str = "", origin: Origin | None = None) -> Settings:
-    """Return the effective settings.
+@dataclass(frozen=True)
+class Composition:
+    """A configuration, and where its settings come from."""
+
+    config: Config
+    sources: Mapping[str, str]  # of each setting that differs from its default
+
+
+def compose(
+    preset: str, changes: Changes, base: str = "", origin: Origin | None = None, family: str = ""
+) -> Config:
+    """Return the configuration of a run; takes the arguments of `composition`."""
+    return composition(preset, changes, base, origin, family).config
+
+
+def composition(
+    preset: str, changes: Changes, base: str = "", origin: Origin | None = None, family: str = ""
+) -> Composition:
+    """Compose the configuration of a run, and say where its settings come from.
 
     `preset` is a name or the path of a TOML file. A file is applied on top of the preset `base` and of
     its agent, so it needs to list only what it changes. If the user chooses another agent than the
     file's, the file does not change that agent. `origin` is the file with the modules that the user
-    trusts: parts that the file names are imported only from those.
+    trusts: parts that the file names are imported only from those. `family` is the family of the
+    environment; without it, that of the preset.
     """
     changes = flattened(changes)
-    merged = _merged(_layers(preset, changes, base, origin), origin)
-    settings = check_parts(Settings().with_changes(merged))
-    for name in changes:
-        if "." not in name and not settings.is_active(name):
-            part = ABOUT[name].of or ABOUT[name].only[0]
-            value = shown(getattr(settings, part))
-            raise QuantailError(
-                f"{name} has no effect here: it is used {only_with(name)}, and {part} is {value}."
-            )
-    return settings
+    layers = _layers(preset, changes, base, origin)
+    merged = _merged(layers, origin)
+    if family and merged.setdefault(FAMILY, family) != family:
+        raise QuantailError(
+            f"preset {preset} is for the environments of the family {merged[FAMILY]}, not for those of "
+            f"the family {family}: choose another preset."
+        )
+    config = Config.fitting(merged | {"preset": preset})
+    config.require_active(changes)
+    usual = Config.fitting({kind: one.name for kind, one in config.parts.items()}).to_dict()
+    usual |= DEFAULT_PARTS
+    named = {name: one.borrowed.get(name, one.source) for one in layers for name in one.changes}
+    values = config.to_dict()
+    sources = {k: v for k, v in named.items() if k in values and values[k] != usual[k]}
+    return Composition(config, sources)
 
 
-def sources(
-    preset: str, changes: Changes, base: str = "", origin: Origin | None = None
-) -> dict[str, str]:
-    """Return the source of each setting that differs from its default."""
-    settings = compose(preset, changes, base, origin)
-    named = {
-        name: layer.borrowed.get(name, layer.source)
-        for layer in _layers(preset, flattened(changes), base, origin)
-        for name in layer.changes
-    }
-    usual = vars(Settings()) | {k: one.default for k, one in dotted_fields(settings).items()}
-    values = vars(settings) | dict(settings.dotted)
-    return {k: v for k, v in named.items() if k in values and values[k] != usual[k]}
-
-
-def parts_of(settings: Settings) -> list[str]:
-    """Describe the parts in which settings differ from the agent that they name."""
-    if not registry.is_known("agent", settings.agent):
+def parts_of(config: Config) -> list[str]:
+    """Describe the parts in which a configuration differs from the agent that it names."""
+    if not registry.is_known("agent", config.run.agent):
         return []
-    usual = Settings().with_changes(registry.find("agent", settings.agent).parts)
-    differing = []
+    recipe: Recipe = registry.find("agent", config.run.agent)
+    usual = Config.fitting(recipe.parts).to_dict()
+    values, differing = config.to_dict(), []
     for name in NAMED:
-        value = getattr(settings, name)
-        if value != getattr(usual, name) and settings.is_active(name):
-            if isinstance(value, bool):
-                differing.append(f"with {name}" if value else f"without {name}")
-            else:
-                differing.append(f"with {registry.label(name, value)} {name}")
+        if name not in values or values[name] == usual.get(name, False):
+            continue
+        if isinstance(values[name], bool):
+            differing.append(f"with {name}" if values[name] else f"without {name}")
+        else:
+            differing.append(f"with {registry.label(name, values[name])} {name}")
     return differing
 
 
@@ -115,7 +113,7 @@ def _merged(layers: Iterable[Layer], origin: Origin | None) -> dict[str, object]
     A dotted setting belongs to the part that its layer names, or else the layers below: a layer above
     that chooses another part drops it.
     """
-    merged: dict[str, object] = {kind: getattr(Settings, kind) for kind in PARTS}
+    merged: dict[str, object] = {kind: DEFAULT_PARTS[kind] for kind in PARTS}
     own: dict[tuple[object, str], object] = {}  # dotted settings by the part and their name
     for layer in layers:
         chosen = {
@@ -146,16 +144,17 @@ def _layers(preset: str, changes: Changes, base: str, origin: Origin | None) -> 
     path = preset_file(preset)
     under = base if path else preset
     file = read_toml(Path(path)) if path else {}
-    of_file = str(file.get("agent", changes.get("agent", Settings.agent)))
+    of_file = str(file.get("agent", changes.get("agent", RunConfig.agent)))
     agent = str(changes.get("agent", of_file))
     recipe: Recipe = registry.find("agent", agent)
     if agent != of_file:
         # The user chose another agent than the file: ignore the file's settings that agents define.
         usual: Recipe = registry.find("agent", of_file)
         defined = {"agent", "n_step", *NAMED, *_defined_by(usual, under), *_defined_by(recipe, under)}
+        defined |= _with_another_default(_head_of(usual), _head_of(recipe))
         file = {k: v for k, v in file.items() if not {k, k.partition(".")[0]} & defined}
     presets = _chain(under)
-    above: dict[str, Any] = {"head": Settings.head, "target": Settings.target}
+    above: dict[str, Any] = {kind: DEFAULT_PARTS[kind] for kind in ("head", "target")}
     for one in presets.values():
         above |= one.settings
     above |= recipe.parts
@@ -194,7 +193,7 @@ def _layers(preset: str, changes: Changes, base: str, origin: Origin | None) -> 
     ]
     # β of prioritized replay reaches 1 after the steps that the run starts with. The number is saved
     # with the run, so that β stays at 1 when the run is extended.
-    steps = [one.changes["steps"] for one in layers if "steps" in one.changes] or [Settings.steps]
+    steps = [one.changes["steps"] for one in layers if "steps" in one.changes] or [RunConfig.steps]
     return [Layer(PRIORITIZED, {"importance_steps": coerce("steps", steps[-1])}), *layers]
 
 
@@ -226,9 +225,21 @@ def _whose(kind: str, name: str) -> str:
 def _defined_by(recipe: Recipe, preset: str) -> set[str]:
     """Return the names of the settings that an agent defines."""
     names = set(recipe.parts)
-    head = registry.text_of("head", recipe.parts.get("head", Settings.head))
     for name, one in _chain(preset).items():
-        names |= {*recipe.on.get(name, {}), *_for_head(one, head)}
+        names |= {*recipe.on.get(name, {}), *_for_head(one, _head_of(recipe))}
     if recipe.parts.get("noisy"):
         names |= NOISY_NEEDS.keys()
     return names
+
+
+def _head_of(recipe: Recipe) -> str:
+    return registry.text_of("head", recipe.parts.get("head", DEFAULT_PARTS["head"]))
+
+
+def _with_another_default(head: str, other: str) -> set[str]:
+    """Return the settings that two heads share by name, but with different defaults."""
+    defaults = [
+        {one.name: one.default for one in registry.fields_of(registry.find("head", name))}
+        for name in (head, other)
+    ]
+    return {name for name, value in defaults[0].items() if defaults[1].get(name, value) != value}

@@ -4,7 +4,8 @@ from collections.abc import Mapping
 from dataclasses import dataclass
 from typing import Any
 
-from quantail.settings import FQF, NATURE, Changes, flattened, require_settings
+from quantail.config import Changes, flattened, require_settings
+from quantail.settings import NATURE
 
 
 @dataclass(frozen=True, init=False)
@@ -57,6 +58,7 @@ PRESETS: dict[str, Preset] = {
     "atari-paper": Preset(
         summary="ALE games, as in the paper: 200M frames, replay buffer of one million transitions",
         source=IQN_ATARI,
+        family="ale",
         stack=4,
         max_episode_steps=27_000,  # 108,000 frames
         clip_rewards=1.0,
@@ -65,8 +67,6 @@ PRESETS: dict[str, Preset] = {
         life_loss_ends=True,
         evaluation_steps=125_000,  # 500,000 frames
         checkpoint_every=25_000,
-        heads={"fractions": {"quantiles": 32}},
-        borrowed={"quantiles": FQF},
     ),
     "atari-fast": Preset(
         summary="as atari-paper with fewer, stratified samples of τ: half the time, no more variance",

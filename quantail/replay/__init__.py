@@ -1,6 +1,7 @@
 """Replay buffers that store each frame once and rebuild stacks and n-step returns when sampling."""
 
-from quantail.replay.build import SAMPLERS, build_sampler, sampler_class
+from quantail.replay.build import SAMPLERS
+from quantail.replay.config import ReplayConfig
 from quantail.replay.journal import ReplayJournal
 from quantail.replay.memory import require_memory
 from quantail.replay.prioritized import PrioritizedConfig, PrioritizedSampler
@@ -14,11 +15,10 @@ __all__ = [
     "PrioritizedConfig",
     "PrioritizedSampler",
     "Replay",
+    "ReplayConfig",
     "ReplayJournal",
     "ReplayStore",
     "Sampler",
     "UniformSampler",
-    "build_sampler",
     "require_memory",
-    "sampler_class",
 ]

@@ -7,26 +7,50 @@ from numpy.typing import NDArray
 from torch import Tensor
 
 from quantail.errors import DIVERGED, QuantailError
+from quantail.parts import Group
 from quantail.replay.frames import Array, Index
 from quantail.replay.sampler import CanStart, Sampler
 from quantail.replay.store import ReplayStore
 from quantail.replay.sum_tree import SumTree
+from quantail.schedules import linear
+from quantail.settings import PRIORITIZED, setting
 from quantail.stateful import State, require_keys
 
 MIN_PRIORITY = 1e-6  # added to every priority, so that every transition can be sampled again
 
 
 @dataclass(frozen=True)
-class PrioritizedConfig:
-    priority_exponent: float = 0.6  # α
-    importance_start: float = 0.4  # the first β, which the trainer raises to 1
-    importance_steps: int = 50_000_000
+class PrioritizedConfig(Group):
+    """The exponents of priorities and importance weights."""
+
+    priority_exponent: float = setting(
+        0.6,
+        "exponent of the priorities (alpha); 0 is uniform sampling",
+        source=PRIORITIZED,
+        least=0,
+        most=1,
+    )
+    importance_start: float = setting(
+        0.4,
+        "initial exponent of the importance weights (beta); 1 corrects the sampling bias fully",
+        source=PRIORITIZED,
+        least=0,
+        most=1,
+    )
+    importance_steps: int = setting(
+        50_000_000,
+        "number of steps over which that exponent increases to 1; by default the length of the run",
+        unit="steps",
+        source=PRIORITIZED,
+        least=0,
+    )
 
 
 class PrioritizedSampler(Sampler):
     """Sample transitions in proportion to priorityᵅ. New ones get the largest priority seen so far."""
 
     Config = PrioritizedConfig
+    config: PrioritizedConfig
 
     def __init__(
         self, store: ReplayStore, generator: np.random.Generator, config: PrioritizedConfig
@@ -50,6 +74,10 @@ class PrioritizedSampler(Sampler):
         env, at = leaf // self.store.length, leaf % self.store.length
         oldest = self.store.oldest[env]
         return env, oldest + (at - oldest) % self.store.length
+
+    def importance(self, steps: int) -> float:
+        """Return β, which rises linearly from `importance_start` to 1."""
+        return linear(steps, self.config.importance_start, 1.0, 0, self.config.importance_steps)
 
     def weights(self, indices: Index, importance: float) -> NDArray[np.float32]:
         """Return (N P(i))^−β divided by its maximum over the batch, so N and the total cancel."""

@@ -39,6 +39,10 @@ class Sampler:
         """Sample environments and steps; those that start no complete transition are sampled again."""
         raise NotImplementedError
 
+    def importance(self, steps: int) -> float:
+        """Return β, the exponent of the importance weights, after this many steps of training."""
+        return 1.0
+
     def weights(self, indices: Index, importance: float) -> NDArray[np.float32]:
         """Return the importance weights of sampled steps, normalised to a maximum of 1."""
         return np.ones(len(indices), np.float32)

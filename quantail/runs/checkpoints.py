@@ -23,12 +23,12 @@ from quantail.errors import QuantailError, damage
 from quantail.files import (
     checksum,
     read_arrays,
+    read_sealed,
     sync_folder,
     write_arrays,
     write_sealed,
     write_text,
 )
-from quantail.runs.folder import read_sealed
 from quantail.stateful import State
 
 SCHEMA = 1

@@ -15,12 +15,12 @@ from typing import Any
 
 import torch
 
+from quantail.config import Config, is_setting
 from quantail.envs.source import FUNCTION
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import Protocol
-from quantail.files import check_seal, hold, link_error, read_json, write_sealed, write_text
+from quantail.files import hold, link_error, read_sealed, write_sealed, write_text
 from quantail.runs.tables import TABLES
-from quantail.settings import DEFAULTS, Settings, is_dotted
 from quantail.spaces import ActionSpec, ObservationSpec
 
 SCHEMA = 1
@@ -35,12 +35,16 @@ class RunInfo:
     """The content of `run.json` that is needed to load, evaluate and resume a run."""
 
     env: str
-    preset: str
-    settings: Settings
+    config: Config
     observation: ObservationSpec
     actions: ActionSpec
     protocol: Protocol  # of evaluations in training
     threads: int
+
+    @property
+    def preset(self) -> str:
+        """The preset that the configuration is made from."""
+        return self.config.run.preset
 
     @property
     def frames_per_step(self) -> int:
@@ -137,9 +141,8 @@ class RunFolder:
             {
                 "schema": SCHEMA,
                 "env": info.env,
-                "agent": info.settings.agent,
-                "preset": info.preset,
-                "settings": info.settings.to_dict(),
+                "agent": info.config.run.agent,
+                "settings": info.config.to_dict(),
                 "protocol": info.protocol.to_dict(),
                 "observation": info.observation.to_dict(),
                 "actions": asdict(info.actions),
@@ -167,8 +170,7 @@ class RunFolder:
         try:
             return RunInfo(
                 env=content["env"],
-                preset=content["preset"],
-                settings=_settings(path, content["settings"]),
+                config=_config(path, content["settings"]),
                 observation=ObservationSpec.from_dict(content["observation"]),
                 actions=ActionSpec(**content["actions"]),
                 protocol=_protocol(path, content["protocol"]),
@@ -206,44 +208,26 @@ class RunFolder:
         write_sealed(self.path / "run.json", content)
 
 
-def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
-    """Raise an error if a file has no schema version, or a newer one than this Quantail reads."""
-    schema = content.get("schema")
-    if not isinstance(schema, int):
-        raise QuantailError(f"{path} is damaged: it has no schema version.")
-    if schema > newest:
-        raise QuantailError(
-            f"{path} was made by a newer Quantail (schema {schema}; this version reads up to {newest}): "
-            "update Quantail to use it."
-        )
-
-
-def read_sealed(path: Path, newest: int) -> dict[str, Any]:
-    """Read a JSON file with a checksum, after checking its schema version and its content."""
-    content = read_json(path)
-    check_schema(path, content, newest)
-    return check_seal(path, content)
-
-
-def _settings(path: Path, settings: dict[str, Any]) -> Settings:
-    """Return the settings of run.json; raise an error for unknown or missing names.
+def _config(path: Path, settings: dict[str, Any]) -> Config:
+    """Return the configuration of run.json; raise an error for unknown or missing names.
 
     Ignoring them would silently change the run.
     """
-    if unknown := [name for name in settings if name not in DEFAULTS and not is_dotted(name)]:
+    if unknown := [name for name in settings if not is_setting(name)]:
         raise QuantailError(
             f"{path} holds settings that this version of Quantail does not know "
             f"({', '.join(unknown)}): use the version that made the run."
         )
-    if missing := [name for name in DEFAULTS if name not in settings]:
+    try:
+        config = Config.from_dict(settings)
+    except QuantailError as error:
+        raise QuantailError(f"{path} is damaged: {error}") from error
+    if missing := [name for name in config.to_dict() if name not in settings]:
         raise QuantailError(
             f"{path} lacks settings that this version of Quantail needs "
             f"({', '.join(missing)}): use the version that made the run."
         )
-    try:
-        return Settings().with_changes(settings)
-    except QuantailError as error:
-        raise QuantailError(f"{path} is damaged: {error}") from error
+    return config
 
 
 def _protocol(path: Path, protocol: Any) -> Protocol:

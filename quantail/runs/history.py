@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 from numpy.typing import NDArray
 
+from quantail.config import Config
 from quantail.errors import QuantailError
 from quantail.evaluation.games import family_of
 from quantail.evaluation.protocols import Protocol
@@ -16,14 +17,13 @@ from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder, RunInfo
 from quantail.runs.results import saved_results
 from quantail.runs.tables import Columns, read_table
-from quantail.settings import Settings
-from quantail.training.risk_config import describe_risk
 
 Array = NDArray[np.float64]
 
 # Settings that do not distinguish agents.
 INCIDENTAL = {
     "seed",
+    "preset",
     "steps",
     "device",
     "threads",
@@ -51,8 +51,8 @@ class History:
     seconds: dict[str, float]  # per phase, up to the last checkpoint
 
     @property
-    def settings(self) -> Settings:
-        return self.info.settings
+    def config(self) -> Config:
+        return self.info.config
 
     @property
     def protocol(self) -> Protocol:
@@ -72,8 +72,8 @@ class Group:
         return self.runs[0].info.env
 
     @property
-    def settings(self) -> Settings:
-        return self.runs[0].settings
+    def config(self) -> Config:
+        return self.runs[0].config
 
     def curves(self) -> tuple[Array, Array]:
         """Return the steps at which every run was evaluated [points], and the means [seeds, points]."""
@@ -108,10 +108,10 @@ def group_runs(runs: Sequence[History]) -> list[Group]:
     """Group runs by environment and settings; labels list what differs where agents share a name."""
     kinds: dict[tuple[str, str], list[History]] = {}
     for run in runs:
-        kept = {k: v for k, v in run.settings.to_dict().items() if k not in INCIDENTAL}
+        kept = {k: v for k, v in run.config.to_dict().items() if k not in INCIDENTAL}
         kinds.setdefault((run.info.env, repr(kept)), []).append(run)
     for members in kinds.values():
-        seeds = [run.settings.seed for run in members]
+        seeds = [run.config.run.seed for run in members]
         for run, seed in zip(members, seeds, strict=True):
             if seeds.count(seed) > 1:
                 raise QuantailError(
@@ -119,7 +119,7 @@ def group_runs(runs: Sequence[History]) -> list[Group]:
                 )
     firsts = [members[0] for members in kinds.values()]
     groups = [
-        Group(_label(first, firsts), tuple(sorted(members, key=lambda run: run.settings.seed)))
+        Group(_label(first, firsts), tuple(sorted(members, key=lambda run: run.config.run.seed)))
         for first, members in zip(firsts, kinds.values(), strict=True)
     ]
     names = [(group.label, group.env) for group in groups]
@@ -160,15 +160,16 @@ def _related(one: RunInfo, other: RunInfo) -> bool:
 
 def agent_name(run: History) -> str:
     """Return the name of an agent in tables: its recipe, the parts that differ, and its risk measure."""
-    settings = run.settings
-    named = " ".join([settings.agent, *parts_of(settings)])
-    return named if describe_risk(settings) == "neutral" else f"{named}, {describe_risk(settings)}"
+    config = run.config
+    named = " ".join([config.run.agent, *parts_of(config)])
+    risk = config.risk.describe()
+    return named if risk == "neutral" else f"{named}, {risk}"
 
 
 def _differing(info: RunInfo, rivals: Sequence[RunInfo]) -> list[str]:
     """Return the settings in which rivals differ, with this run's values."""
-    values = [one.settings.to_dict() for one in rivals]
-    mine = info.settings.to_dict()  # of parts from outside too, whose names are dotted
+    values = [one.config.to_dict() for one in rivals]
+    mine = info.config.to_dict()  # of parts from outside too, whose names are dotted
     names = [
         name
         for name in mine

@@ -8,10 +8,11 @@ from typing import Any
 
 from quantail.agents.agent import Agent
 from quantail.errors import QuantailError, damage
-from quantail.evaluation import Evaluation, Protocol
-from quantail.files import read_json, write_json
+from quantail.evaluation.evaluate import Evaluation
+from quantail.evaluation.protocols import Protocol
+from quantail.files import check_schema, read_json, write_json
 from quantail.runs.checkpoints import Checkpoints
-from quantail.runs.folder import RunFolder, check_schema
+from quantail.runs.folder import RunFolder
 from quantail.validation import number, string, whole_number
 
 SCHEMA = 1
@@ -38,7 +39,7 @@ def save_result(run: str | Path, agent: Agent, evaluation: Evaluation) -> Path:
     content = {
         "schema": SCHEMA,
         "created": datetime.now(UTC).isoformat(timespec="microseconds"),
-        "run_seed": agent.settings.seed,
+        "run_seed": agent.config.run.seed,
         "steps": agent.checkpoint,
         "frames": agent.checkpoint * RunFolder(run).read().frames_per_step,
     }

@@ -35,7 +35,7 @@ def result_of(group: Group, run: History, content: SavedResult) -> Result:
     return Result(
         agent=f"{group.label}{other}",
         game=game_of(run.info.env),
-        seed=str(run.settings.seed),
+        seed=str(run.config.run.seed),
         score=content["mean"],
         protocol=protocol.label,
         starts=protocol.starts,
@@ -47,7 +47,7 @@ def result_of(group: Group, run: History, content: SavedResult) -> Result:
 
 def is_own(run: History, content: SavedResult) -> bool:
     """Return whether the evaluation used the run's own risk measure."""
-    own: str = run.settings.played_risk()
+    own: str = run.config.risk.played
     return bool(content["risk"] == own)
 
 

@@ -11,9 +11,9 @@ from quantail.collecting.clock import Clock
 from quantail.collecting.collector import Collector, LocalCollector
 from quantail.envs import EnvSource, make
 from quantail.learning.learner import Learner, build_learner
-from quantail.learning.schedules import build_schedule
 from quantail.networks import build_network
-from quantail.replay import Replay, ReplayJournal, ReplayStore, build_sampler
+from quantail.replay import Replay, ReplayJournal, ReplayStore
+from quantail.risk.config import RiskMeasures
 from quantail.runs.folder import RunFolder, RunInfo
 from quantail.seeds import Generators, derived_seed
 from quantail.stateful import Stateful
@@ -27,7 +27,6 @@ from quantail.training.metrics import Metrics
 from quantail.training.monitor import Monitor
 from quantail.training.progress import Progress
 from quantail.training.recorder import Recorder
-from quantail.training.risk_config import RiskConfig
 from quantail.training.saver import Saver
 from quantail.training.schedules import Schedules
 from quantail.training.scores import Scores
@@ -64,35 +63,37 @@ def build_parts(
     folder: RunFolder,
     info: RunInfo,
     source: EnvSource,
-    risk_config: RiskConfig,
+    risks: RiskMeasures,
     device: torch.device,
     callbacks: Sequence[Callback] = (),
     description: Mapping[str, str] | None = None,
 ) -> Parts:
     """Build the parts of a run at its first step."""
-    s = info.settings
+    s = info.config
 
     def warn(sentence: str) -> None:
         called.warn(sentence)  # the callbacks are built below, from parts that may warn
 
     counters, due, scores, clock = Counters(), Due(), Scores(), Clock()
-    signals, generators = StopSignals(), Generators(s.seed)
-    network = build_network(s, info.observation, info.actions.count, derived_seed(s.seed, "weights"))
+    signals, generators = StopSignals(), Generators(s.run.seed)
+    network = build_network(
+        s.network, s.head, info.observation, info.actions.count, derived_seed(s.run.seed, "weights")
+    )
     learner = build_learner(
-        s,
+        s.learner,
         network,
-        risk_config.target,
+        risks.target,
         taus=generators["learning-taus"],
         noise=generators["learning-noise"],
         device=device,
     )
-    store = ReplayStore(info.observation, s.total_envs, s.buffer_size)
-    sampler = build_sampler(s, store, generators["replay"])
-    replay = Replay(store, sampler, s.batch_size, s.n_step, s.discount)
+    store = ReplayStore(info.observation, s.run.total_envs, s.replay.buffer_size)
+    sampler = s.replay.sampler.build(store, generators["replay"])
+    replay = Replay(store, sampler, s.learner.batch_size, s.learner.n_step, s.learner.discount)
     journal = ReplayJournal(folder.replay, store)
-    agent = Agent(network, s, info.observation, info.actions, source, risk_config.evaluation)
-    schedules = Schedules(s, risk_config, build_schedule(s))
-    collector = _build_collector(info, source, risk_config, learner, generators, clock, store, warn)
+    agent = Agent(network, s, info.observation, info.actions, source, risks.evaluation)
+    schedules = Schedules(s, risks, s.learner.schedule.build())
+    collector = _build_collector(info, source, risks, learner, generators, clock, store, warn)
     metrics = Metrics(info.frames_per_step, counters, clock, learner, store)
     support = SupportWatch(*limits) if (limits := network.head.support()) else None
     monitor = Monitor(info, folder, counters, scores, clock, learner, schedules, collector, signals)
@@ -139,20 +140,20 @@ def build_parts(
 def _build_collector(
     info: RunInfo,
     source: EnvSource,
-    risk_config: RiskConfig,
+    risks: RiskMeasures,
     learner: Learner,
     generators: Generators,
     clock: Clock,
     store: ReplayStore,
     warn: Callable[[str], None],
 ) -> Collector:
-    s, risk = info.settings, risk_config.behaviour
-    if s.engine == "ray":
+    s, risk = info.config, risks.behaviour
+    if s.run.engine == "ray":
         from quantail.collecting.ray_collector import RayCollector
 
         return RayCollector(info, source, risk, learner, clock, store.truncate, warn)
     actor = Actor(
-        [make(source, s) for _ in range(s.num_envs)],
+        [make(source, s.environment) for _ in range(s.run.num_envs)],
         learner.online,
         risk,
         learner.device,
@@ -160,6 +161,6 @@ def _build_collector(
         exploration=generators["exploration"],
         taus=generators["acting-taus"],
         noise=generators["acting-noise"],
-        settings=s,
+        strategy=s.exploration.strategy.build(),
     )
     return LocalCollector(actor, clock, store.truncate)

@@ -5,7 +5,7 @@ from pathlib import Path
 from typing import Any
 
 from quantail.errors import QuantailError
-from quantail.evaluation import Evaluation
+from quantail.evaluation.evaluate import Evaluation
 from quantail.stateful import State, Stateful
 from quantail.training.components import CALLBACK
 from quantail.training.progress import FinishedEpisode, Progress

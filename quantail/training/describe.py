@@ -4,53 +4,52 @@ import os
 
 import torch
 
-from quantail import registry
-from quantail.networks import head_class, head_config
+from quantail.config.flat import DEFAULT_PARTS
 from quantail.recipes import parts_of
-from quantail.replay import ReplayStore, sampler_class
+from quantail.replay import ReplayStore
 from quantail.replay.frames import is_compressed
 from quantail.replay.memory import human_bytes
 from quantail.runs.folder import RunFolder, RunInfo
-from quantail.settings import Settings
 from quantail.text import counted
-from quantail.training.risk_config import describe_risk
 
 
 def replay_bytes(info: RunInfo) -> int:
     """Return the memory that the replay buffer needs, with its sampler."""
-    capacity = info.settings.buffer_size
-    sampling = sampler_class(info.settings).bytes_needed(capacity)
+    capacity = info.config.replay.buffer_size
+    sampling: int = info.config.replay.sampler.find().bytes_needed(capacity)
     return ReplayStore.bytes_needed(info.observation, capacity) + sampling
 
 
 def description(folder: RunFolder, info: RunInfo, device: torch.device) -> dict[str, str]:
     """Return the lines that describe a run before it starts."""
-    s, shape = info.settings, "×".join(str(n) for n in info.observation.input_shape)
-    distribution = head_class(s).describe(head_config(s))
-    parts = [one for one in ("double", "dueling", "noisy") if getattr(s, one) and s.is_active(one)]
-    parts += [registry.label("target", s.target)] if s.target != Settings.target else []
-    steps = [f"{s.n_step}-step"] if s.n_step > 1 else []
+    s, shape = info.config, "×".join(str(n) for n in info.observation.input_shape)
+    distribution = s.head.find().describe(s.head.config)
+    values = s.to_dict()
+    parts = [one for one in ("double", "dueling", "noisy") if values.get(one)]
+    parts += [s.learner.target.label] if s.learner.target.name != DEFAULT_PARTS["target"] else []
+    steps = [f"{s.learner.n_step}-step"] if s.learner.n_step > 1 else []
+    decay = f" ({s.learner.schedule.label})" if s.learner.schedule.find().varies else ""
     learning = (
-        f"{', '.join([distribution, *parts, *steps])}, batch {s.batch_size}, "
-        f"learning rate {s.learning_rate:g}, "
-        f"an update every {s.train_frequency} steps from step {s.learning_starts:,}"
+        f"{', '.join([distribution, *parts, *steps])}, batch {s.learner.batch_size}, "
+        f"learning rate {s.learner.learning_rate:g}{decay}, "
+        f"an update every {s.learner.train_frequency} steps from step {s.learner.learning_starts:,}"
     )
-    agent = " ".join([s.agent, *parts_of(s)])
+    agent = " ".join([s.run.agent, *parts_of(s)])
     memory = f"{human_bytes(replay_bytes(info))} of memory"
     if is_compressed(info.observation):
         memory = f"compressed, about {memory}"
     return {
         "environment": f"{info.env}, observation {shape}, {info.actions.count} "
         f"{'action' if info.actions.count == 1 else 'actions'}",
-        "agent": f"{agent}, risk {describe_risk(s)}, preset {info.preset}",
+        "agent": f"{agent}, risk {s.risk.describe()}, preset {info.preset}",
         "learning": learning,
-        "replay": f"{registry.label('sampler', s.sampler)}, {s.buffer_size:,} steps, {memory}",
-        "budget": f"{s.steps:,} steps ({s.steps * info.frames_per_step:,} frames), seed {s.seed}, "
-        f"{counted(s.total_envs, 'environment')}, "
+        "replay": f"{s.replay.sampler.label}, {s.replay.buffer_size:,} steps, {memory}",
+        "budget": f"{s.run.steps:,} steps ({s.run.steps * info.frames_per_step:,} frames), "
+        f"seed {s.run.seed}, {counted(s.run.total_envs, 'environment')}, "
         f"{device.type} with {counted(info.threads, 'thread')}",
         **(
-            {"engine": f"ray, {s.actors} actors; not reproducible bit for bit"}
-            if s.engine == "ray"
+            {"engine": f"ray, {s.run.actors} actors; not reproducible bit for bit"}
+            if s.run.engine == "ray"
             else {}
         ),
         "folder": str(folder.path),
@@ -59,27 +58,32 @@ def description(folder: RunFolder, info: RunInfo, device: torch.device) -> dict[
 
 def warnings_about(info: RunInfo) -> list[str]:
     """Return warnings about the settings of a run on this machine, a sentence each."""
-    s, found = info.settings, []
+    s, found = info.config, []
     busy = busy_cores()
     if info.threads > 1 and busy >= 1:
         found.append(
             f"about {busy:.0f} of the machine's {os.cpu_count()} cores were busy in the last minute: "
             "several threads are slow on busy cores, and --threads 1 may be faster."
         )
-    if not s.noisy and s.engine == "local" and s.epsilon_start == s.epsilon_end == 0:
+    if (
+        not s.network.noisy
+        and s.run.engine == "local"
+        and s.exploration.epsilon_start == s.exploration.epsilon_end == 0
+    ):
         found.append("noisy is no and epsilon_start and epsilon_end are 0: the agent never explores.")
-    risk = describe_risk(s)
+    risk = s.risk.describe()
     if risk == "neutral":
         return found
-    if head_class(s).mean_only:
+    if s.head.find().mean_only:
         found.append(
-            f"{s.agent} learns only the mean return, so risk {risk} does not change its actions, only "
-            "which checkpoint is considered best. Use an agent such as iqn to learn the distribution."
+            f"{s.run.agent} learns only the mean return, so risk {risk} does not change its actions, "
+            "only which checkpoint is considered best. Use an agent such as iqn instead."
         )
-    elif s.n_step > 1:
+    elif s.learner.n_step > 1:
         found.append(
-            f"with n_step {s.n_step} the first rewards of a target come from the exploring policy, so "
-            f"the learned distribution is not that of the policy under {risk}: set n_step 1 to avoid it."
+            f"with n_step {s.learner.n_step} the first rewards of a target come from the exploring "
+            f"policy, so the learned distribution is not that of the policy under {risk}: set n_step 1 "
+            "to avoid it."
         )
     return found
 

@@ -6,8 +6,7 @@ from quantail import seeds
 from quantail.agents.agent import Agent
 from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter
-from quantail.evaluation import Evaluation
-from quantail.evaluation.evaluate import PARALLEL_EPISODES, EvaluationStopped, play_episodes
+from quantail.evaluation.evaluate import PARALLEL_EPISODES, Evaluation, EvaluationStopped, play_episodes
 from quantail.runs.folder import RunInfo
 
 
@@ -23,11 +22,15 @@ class Evaluator:
 
         The seed depends on the step alone, so a resumed run repeats the evaluation.
         """
-        s, protocol = self.info.settings, self.info.protocol
+        s, protocol = self.info.config, self.info.protocol
         if not self._envs:
-            episodes = PARALLEL_EPISODES if s.evaluation_steps else s.evaluation_episodes
-            self._envs = [make(self.source, s) for _ in range(min(PARALLEL_EPISODES, episodes))]
-        seed = seeds.derived_seed(s.seed, f"evaluation {steps}")
+            episodes = (
+                PARALLEL_EPISODES if s.evaluation.evaluation_steps else s.evaluation.evaluation_episodes
+            )
+            self._envs = [
+                make(self.source, s.environment) for _ in range(min(PARALLEL_EPISODES, episodes))
+            ]
+        seed = seeds.derived_seed(s.run.seed, f"evaluation {steps}")
         if not steps:
             protocol = protocol.changed(epsilon=1.0)
         try:

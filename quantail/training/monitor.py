@@ -40,10 +40,10 @@ class Monitor:
         return self.collector.epsilon(self.schedules.epsilon(self.counters.steps))
 
     def status(self) -> Status:
-        s, steps = self.info.settings, self.counters.steps
+        s, steps = self.info.config, self.counters.steps
         return Status(
             steps=steps,
-            total_steps=s.steps,
+            total_steps=s.run.steps,
             frames=steps * self.info.frames_per_step,
             epsilon=self.epsilon(),
             loss=self.counters.last_loss,
@@ -53,13 +53,13 @@ class Monitor:
 
     def summary(self, stop_reason: str) -> Summary:
         """Return the outcome so far; `stop_reason` is that of a callback, or ""."""
-        s, steps = self.info.settings, self.counters.steps
+        s, steps = self.info.config, self.counters.steps
         return Summary(
             run=self.folder.path,
             steps=steps,
-            total_steps=s.steps,
+            total_steps=s.run.steps,
             frames=steps * self.info.frames_per_step,
-            risk=registry.label("risk", s.played_risk()),
+            risk=registry.label("risk", s.risk.played),
             mean_only=self.learner.online.head.mean_only,
             scores=self.scores,
             seconds=dict(self.clock.seconds),

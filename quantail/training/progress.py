@@ -7,7 +7,7 @@ from typing import Any
 
 from quantail.agents.agent import Agent
 from quantail.errors import QuantailError
-from quantail.evaluation import Evaluation
+from quantail.evaluation.evaluate import Evaluation
 from quantail.runs.tables import METRICS
 from quantail.stateful import State, require_keys, require_numbers
 from quantail.training.counters import Counters

@@ -22,7 +22,7 @@ class Recorder:
         support: SupportWatch | None,  # if the head has a fixed range
         warn: Callable[[str], None],
     ) -> None:
-        self.info, self.settings = info, info.settings
+        self.info, self.config = info, info.config
         self.store, self.counters = store, counters
         self.support, self._warn = support, warn
         self._ended: list[FinishedEpisode] = []
@@ -34,7 +34,7 @@ class Recorder:
             transition.env,
             transition.frame,
             transition.action,
-            training_reward(self.settings, transition.reward),
+            training_reward(self.config.environment, transition.reward),
             first=transition.first,
             terminal=transition.ends_return,
         )
@@ -63,6 +63,6 @@ class Recorder:
             )
         )
         if self.support:
-            returns = self.store.newest_returns(transition.env, self.settings.discount)
+            returns = self.store.newest_returns(transition.env, self.config.learner.discount)
             if warning := self.support.warning(returns):
                 self._warn(warning)

@@ -4,7 +4,7 @@ import math
 from dataclasses import asdict, dataclass, field
 from typing import Any
 
-from quantail.evaluation import Evaluation
+from quantail.evaluation.evaluate import Evaluation
 from quantail.stateful import State, require_counts, require_keys, require_numbers
 
 

@@ -7,27 +7,27 @@ from typing import Any
 
 import torch
 
+from quantail import registry
 from quantail.agents.agent import Agent, Risk
+from quantail.config import Config, coerce
 from quantail.envs import EnvSource, find_family, make, specs_of
 from quantail.envs.source import env_from_file, name_of, require_fresh
 from quantail.errors import DIVERGED, QuantailError
 from quantail.evaluation.protocols import own_protocol
 from quantail.networks import build_network
 from quantail.networks.trial import try_network
-from quantail.parts import admit_parts
-from quantail.recipes import compose, preset_file
+from quantail.recipes import configure
 from quantail.replay import require_memory
 from quantail.risk import parse_risk
+from quantail.risk.config import RiskMeasures
 from quantail.runs.checkpoints import Checkpoint, Checkpoints
 from quantail.runs.folder import RunFolder, RunInfo, default_folder
-from quantail.settings import PARTS, RISKS, Settings, coerce, flattened
 from quantail.spaces import ActionSpec, ObservationSpec
 from quantail.text import counted
 from quantail.training.build import build_parts
 from quantail.training.callbacks import Callback, require_callbacks
 from quantail.training.describe import description, replay_bytes, warnings_about
 from quantail.training.progress import require_metric_name
-from quantail.training.risk_config import RiskConfig, risk_config_of, with_canonical_risks
 from quantail.training.trainer import Trainer
 from quantail.training.unsaved import require_never_saved
 from quantail.trust import Trust, origin_of
@@ -36,6 +36,7 @@ from quantail.trust import Trust, origin_of
 def train(
     env: EnvSource,
     *,
+    config: Config | None = None,
     agent: str | None = None,
     risk: Risk | None = None,
     preset: str | None = None,
@@ -48,7 +49,8 @@ def train(
 
     `env` is the id of a Gymnasium environment or a function that makes one. `agent` and `risk` default
     to "iqn" and "neutral". `preset` is a name or the path of a TOML file; the default depends on the
-    environment. Pass any other setting by its name: `steps=200_000, seed=1, num_envs=8, kappa=0.5`.
+    environment. Pass any other setting by its name: `steps=200_000, seed=1, num_envs=8, kappa=0.5`; or
+    all of them as a `config`, which `quantail.configure` makes and `Config.replace` changes.
     `callbacks` are instances of `quantail.Callback`: your own code in the run, or
     `quantail.ProgressBar()`, which prints what the command line prints. `trust` lists modules that a
     preset file may import, for example for `risk = "my_risks:beta"`.
@@ -56,68 +58,66 @@ def train(
     The number of threads and the precision of matrix products are those of the settings while the run
     runs; your process has its own again afterwards.
     """
-    trainer = prepare(
-        env,
-        agent=agent,
-        risk=risk,
-        preset=preset,
-        out=out,
-        callbacks=callbacks,
-        trust=trust,
-        **settings,
-    )
+    named = {"agent": agent, "preset": preset, **settings}
+    given = {name: value for name, value in named.items() if value is not None}
+    if config is None:
+        config = configure(env, risk=risk, trust=trust, **given)
+    elif given:
+        raise QuantailError(
+            f"config holds all settings, so {', '.join(given)} cannot be given beside it: use "
+            "config.replace(...)."
+        )
+    trainer = prepare(env, config, risk=risk, out=out, callbacks=callbacks)
     with trainer.folder.held():
         return trainer.run()
 
 
 def prepare(
     env: EnvSource,
+    config: Config,
     *,
-    agent: str | None = None,
     risk: Risk | None = None,
-    preset: str | None = None,
     out: str | Path | None = None,
     callbacks: Sequence[Callback] = (),
-    trust: Trust = (),
-    **settings: Any,
 ) -> Trainer:
-    """Create the folder of a run and return its trainer; takes the arguments of `train`."""
-    fallback = find_family(env).preset
-    preset = preset or fallback
-    arguments = {"agent": agent, "risk": None if risk is None else str(parse_risk(risk))}
-    given = {name: value for name, value in arguments.items() if value is not None}
-    changes = flattened(settings | given)
-    named = [env, *(value for name, value in changes.items() if name in (*RISKS, *PARTS))]
-    origin = origin_of(preset, trust, *named) if preset_file(preset) else None
-    chosen = compose(preset, changes, base=fallback, origin=origin)
-    measure = parse_risk(chosen.risk, origin) if risk is None else parse_risk(risk)
-    risk_config = risk_config_of(chosen, measure, origin)
-    chosen = with_canonical_risks(chosen, measure, risk_config)
-    observation, actions = _specs(env, chosen)
+    """Create the folder of a run and return its trainer.
+
+    `risk` is the measure that the configuration names, if it is a Python function.
+    """
+    family = find_family(env)
+    if config.environment.family.name != registry.text_of("family", family.name):
+        raise QuantailError(
+            f"the configuration is for the environments of the family "
+            f"{config.environment.family.label}, and {name_of(env)} is of the family {family.name}."
+        )
+    measure = parse_risk(config.risk.risk if risk is None else risk)
+    risks = config.risk.measures(measure)
+    config = replace(config, risk=config.risk.canonical(measure, risks))
+    observation, actions = _specs(env, config)
     require_fresh(env)
-    for metric in try_network(chosen, observation, actions.count):
+    for metric in try_network(config.network, config.head, observation, actions.count):
         require_metric_name(metric)
-    threads = chosen.threads or torch.get_num_threads()
-    protocol = own_protocol(find_family(env, chosen), chosen)
-    info = RunInfo(name_of(env), preset, chosen, observation, actions, protocol, threads)
-    folder = RunFolder(out or default_folder(info.env, chosen.agent, chosen.seed))
+    threads = config.run.threads or torch.get_num_threads()
+    protocol = own_protocol(find_family(env, config.environment), config)
+    info = RunInfo(name_of(env), config, observation, actions, protocol, threads)
+    folder = RunFolder(out or default_folder(info.env, config.run.agent, config.run.seed))
     folder.require_new()
     require_callbacks(callbacks)
     require_memory(replay_bytes(info))
     with folder.created(info):  # removes the folder again if the trainer cannot be built
-        return _build(folder, info, env, risk_config, callbacks)
+        return _build(folder, info, env, risks, callbacks)
 
 
 def _build(
     folder: RunFolder,
     info: RunInfo,
     source: EnvSource,
-    risk_config: RiskConfig,
+    risks: RiskMeasures,
     callbacks: Sequence[Callback],
 ) -> Trainer:
-    device = pick_device(info.settings.device)
+    device = pick_device(info.config.run.device)
     lines = description(folder, info, device)
-    trainer = Trainer(build_parts(folder, info, source, risk_config, device, callbacks, lines))
+    trainer = Trainer(build_parts(folder, info, source, risks, device, callbacks, lines))
     for sentence in warnings_about(info):
         trainer.callbacks.warn(sentence)
     return trainer
@@ -148,26 +148,28 @@ def resume(
     folder = RunFolder(run)
     info = folder.read()
     folder.require_no_links()
-    wanted = info.settings.threads if threads is None else int(coerce("threads", threads))
+    wanted = info.config.run.threads if threads is None else int(coerce("threads", threads))
     earlier, info = info.threads, replace(info, threads=wanted or torch.get_num_threads())
     if steps is not None:
-        info = replace(info, settings=info.settings.with_changes({"steps": steps}))
+        info = replace(info, config=info.config.replace(steps=steps))
     origin = origin_of(folder.path / "run.json", trust, env, risk)
-    admit_parts(info.settings, origin)
-    measure = parse_risk(info.settings.risk, origin) if risk is None else parse_risk(risk)
-    if str(measure) != info.settings.risk:
-        raise QuantailError(f"{folder.path} was trained with risk {info.settings.risk}, not {measure}.")
-    risk_config = risk_config_of(info.settings, measure, origin)
+    info = replace(info, config=info.config.loaded(origin))
+    measure = parse_risk(info.config.risk.risk, origin) if risk is None else parse_risk(risk)
+    if str(measure) != info.config.risk.risk:
+        raise QuantailError(
+            f"{folder.path} was trained with risk {info.config.risk.risk}, not {measure}."
+        )
+    risks = info.config.risk.measures(measure, origin)
     source = env_from_file(info.env, origin) if env is None else env
-    if _specs(source, info.settings) != (info.observation, info.actions):
+    if _specs(source, info.config) != (info.observation, info.actions):
         raise QuantailError(f"{name_of(source)} is not the environment of {folder.path}, {info.env}.")
     require_callbacks(callbacks)
     require_memory(replay_bytes(info))
     with folder.held():
-        found = _find_checkpoint(folder, checkpoint, info.settings)
+        found = _find_checkpoint(folder, checkpoint, info.config)
         if found is None:
             folder.clear_tables()
-        trainer = _build(folder, info, source, risk_config, callbacks)
+        trainer = _build(folder, info, source, risks, callbacks)
         if info.threads != earlier:
             trainer.callbacks.warn(
                 f"{folder.path} was trained with {counted(earlier, 'thread')} and continues with "
@@ -186,16 +188,16 @@ def resume(
         return trainer.run()
 
 
-def _find_checkpoint(folder: RunFolder, which: str, settings: Settings) -> Checkpoint | None:
+def _find_checkpoint(folder: RunFolder, which: str, config: Config) -> Checkpoint | None:
     """Return the checkpoint to resume from, or None if the run was killed before its first save."""
     checkpoints = Checkpoints(folder.checkpoints)
     checkpoints.repair()
     if which == "last" and not checkpoints.names():
-        require_never_saved(folder, settings)
+        require_never_saved(folder, config)
         return None
     found = checkpoints.read(which, to_resume=True)
     with checkpoints.explain_damage(found.path):
-        complete = found.is_complete(settings.steps)
+        complete = found.is_complete(config.run.steps)
     if complete:
         raise QuantailError(
             f"{folder.path} has completed its {found.steps:,} steps: give a larger total with --steps."
@@ -221,13 +223,13 @@ def load(
     folder = RunFolder(run)
     info = folder.read()
     origin = origin_of(folder.path / "run.json", trust, risk)
-    admit_parts(info.settings, origin)
-    measure = parse_risk(info.settings.played_risk(), origin) if risk is None else parse_risk(risk)
+    info = replace(info, config=info.config.loaded(origin))
+    measure = parse_risk(info.config.risk.played, origin) if risk is None else parse_risk(risk)
     checkpoints = Checkpoints(folder.checkpoints)
     if checkpoint is None:
         checkpoint = "best" if (folder.checkpoints / "best").exists() else "last"
     found = checkpoints.read(str(checkpoint))
-    network = build_network(info.settings, info.observation, info.actions.count)
+    network = build_network(info.config.network, info.config.head, info.observation, info.actions.count)
     with checkpoints.explain_damage(found.path, to_resume=False):
         weights = {k: torch.from_numpy(v) for k, v in found.state_of("agent").items()}
         try:
@@ -240,7 +242,7 @@ def load(
             raise QuantailError(f"{found.path} holds weights that are not finite: {DIVERGED}")
     return Agent(
         network.to(pick_device(device)),
-        info.settings,
+        info.config,
         info.observation,
         info.actions,
         env_from_file(info.env, origin),
@@ -263,7 +265,7 @@ def pick_device(name: str) -> torch.device:
     return torch.device(name)
 
 
-def _specs(source: EnvSource, settings: Settings) -> tuple[ObservationSpec, ActionSpec]:
-    env = make(source, settings)
+def _specs(source: EnvSource, config: Config) -> tuple[ObservationSpec, ActionSpec]:
+    env = make(source, config.environment)
     env.close()
     return specs_of(env)

@@ -21,7 +21,7 @@ class Trainer:
 
     def __init__(self, parts: Parts) -> None:
         self.parts, self.folder = parts, parts.folder
-        self.info, self.settings = parts.info, parts.info.settings
+        self.info, self.config = parts.info, parts.info.config
         self.counters, self.due, self.clock = parts.counters, parts.due, parts.clock
         self.collector, self.replay, self.learner = parts.collector, parts.replay, parts.learner
         self.schedules, self.callbacks, self.signals = parts.schedules, parts.callbacks, parts.signals
@@ -39,7 +39,7 @@ class Trainer:
 
     def process_settings(self) -> AbstractContextManager[None]:
         """Return the process-wide settings of the run, for those who call `step` themselves."""
-        return process_settings(self.info.threads, self.settings.precision)
+        return process_settings(self.info.threads, self.config.learner.precision)
 
     # The loop
 
@@ -85,7 +85,7 @@ class Trainer:
         while True:
             self._between_steps()
             stopped = self.signals.name or self.callbacks.stop_reason
-            if stopped or self.steps >= self.settings.steps:
+            if stopped or self.steps >= self.config.run.steps:
                 break
             self.step()
             self.callbacks.step(self.parts.recorder.take_ended())
@@ -95,7 +95,7 @@ class Trainer:
 
     def step(self) -> None:
         """Collect the next transitions and make the updates that are due."""
-        s, before = self.settings, self.steps
+        s, before = self.config, self.steps
         if risk := self.schedules.risk(before):
             self.collector.set_risk(risk.behaviour)
             self.learner.risk = risk.target
@@ -103,11 +103,11 @@ class Trainer:
         with self.clock.phase("replay"):
             for transition in transitions:
                 self.parts.recorder.add(transition)
-        if self.steps >= s.learning_starts:
-            since = max(before, s.learning_starts - 1)
-            for _ in range(self.steps // s.train_frequency - since // s.train_frequency):
+        if self.steps >= s.learner.learning_starts:
+            since = max(before, s.learner.learning_starts - 1)
+            for _ in range(self.steps // s.learner.train_frequency - since // s.learner.train_frequency):
                 self._update()
-        if self.steps // s.target_update_interval > before // s.target_update_interval:
+        if self.steps // s.learner.target_update_interval > before // s.learner.target_update_interval:
             self.learner.sync_target()
 
     def _update(self) -> None:
@@ -115,7 +115,7 @@ class Trainer:
         if rate is not None:
             self.learner.set_learning_rate(rate)
         with self.clock.phase("replay"):
-            batch = self.replay.sample(self.schedules.importance(self.steps))
+            batch = self.replay.sample(self.replay.sampler.importance(self.steps))
         with self.clock.phase("learning"):
             priorities = self.learner.update(batch)
         with self.clock.phase("replay"):
@@ -125,20 +125,20 @@ class Trainer:
 
     def _between_steps(self) -> None:
         """Log, evaluate and save if it is time to."""
-        s, steps, due = self.settings, self.steps, self.due
-        finished = steps >= s.steps
-        if due.is_due("log", steps, s.log_every) or (finished and due.is_missing("log", steps)):
+        s, steps, due = self.config, self.steps, self.due
+        finished = steps >= s.run.steps
+        if due.is_due("log", steps, s.run.log_every) or (finished and due.is_missing("log", steps)):
             self._log()
         new_best = False
-        if due.is_due("evaluation", steps, s.evaluation_every) or (
+        if due.is_due("evaluation", steps, s.evaluation.evaluation_every) or (
             finished and due.is_missing("evaluation", steps)
         ):
             new_best = self._evaluate()
-        if due.is_due("checkpoint", steps, s.checkpoint_every) or new_best:
+        if due.is_due("checkpoint", steps, s.run.checkpoint_every) or new_best:
             self.save()
 
     def _log(self) -> None:
-        if warning := self.parts.memory.warning(self.settings.steps - self.steps):
+        if warning := self.parts.memory.warning(self.config.run.steps - self.steps):
             self.callbacks.warn(warning)
         rows = self.parts.metrics.rows(self.parts.monitor.epsilon(), self.callbacks.take_recorded())
         self.due.done("log", self.steps)
@@ -154,7 +154,7 @@ class Trainer:
         self.due.done("evaluation", self.steps)
         best = self.parts.scores.update(self.steps, result)
         self.callbacks.evaluation(result)
-        if not self.settings.max_episode_steps and result.lengths.max() >= LONGEST:
+        if not self.config.environment.max_episode_steps and result.lengths.max() >= LONGEST:
             self.callbacks.warn(
                 f"an evaluation episode was truncated after {LONGEST:,} steps: "
                 "set max_episode_steps if episodes of this environment may not end."

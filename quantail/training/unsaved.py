@@ -1,15 +1,15 @@
 """Distinguish a run that was killed before its first save from one whose checkpoints are missing."""
 
 from quantail.collecting.collector import CHUNK
+from quantail.config import Config
 from quantail.errors import QuantailError
 from quantail.replay.journal import newest_step
 from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder
 from quantail.runs.tables import TABLES, read_table
-from quantail.settings import Settings
 
 
-def require_never_saved(folder: RunFolder, settings: Settings) -> None:
+def require_never_saved(folder: RunFolder, config: Config) -> None:
     """Raise an error if the run has saved before, so that its checkpoints are missing.
 
     A file beside checkpoints/ says that a run has saved. The other signs are for a folder that has lost
@@ -18,8 +18,8 @@ def require_never_saved(folder: RunFolder, settings: Settings) -> None:
     further, or if it has results, there was a checkpoint. Some replay segments may exist in either case,
     because they are written before the checkpoint that lists them.
     """
-    due = min(settings.checkpoint_every, settings.evaluation_every)
-    due += settings.num_envs * (CHUNK if settings.engine == "ray" else 1)  # steps arrive in chunks
+    due = min(config.run.checkpoint_every, config.evaluation.evaluation_every)
+    due += config.run.num_envs * (CHUNK if config.run.engine == "ray" else 1)  # steps arrive in chunks
     steps = max(int(read_table(folder.table(name))["steps"].max(initial=0)) for name in TABLES)
     signs = {
         "it has saved before": folder.has_saved(),

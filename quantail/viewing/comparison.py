@@ -162,7 +162,7 @@ def _published(game: str) -> list[Series]:
 
 def _series(history: History) -> Series:
     return Series(
-        history.settings.agent,
+        history.config.run.agent,
         str(history.path),
         f"{history.protocol.label}, evaluation",
         history.curve["frames"],

@@ -20,9 +20,9 @@ def with_pictures(source: EnvSource, agent: Agent) -> Adapter:
     with warnings.catch_warnings():
         warnings.simplefilter("ignore")  # Gymnasium warns about environments without a renderer
         try:
-            return make(source, agent.settings, render_mode="rgb_array")
+            return make(source, agent.config.environment, render_mode="rgb_array")
         except QuantailError:
-            return make(source, agent.settings)
+            return make(source, agent.config.environment)
 
 
 def picture_of(env: Adapter) -> NDArray[np.uint8] | None:

@@ -5,7 +5,7 @@ from pathlib import Path
 
 from quantail import registry
 from quantail.errors import QuantailError
-from quantail.evaluation import evaluate
+from quantail.evaluation.evaluate import evaluate
 from quantail.evaluation.results import Result, require_one_protocol
 from quantail.extras import require_extra
 from quantail.files import write_text
@@ -122,7 +122,7 @@ def _only(run: History, results: Sequence[tuple[Result, SavedResult]]) -> tuple[
 
 def _evaluate(run: History, say: Callable[[str], None], trust: Trust) -> None:
     """Evaluate a run and save the result, if its environment can be made."""
-    risk = f" with {registry.label('risk', run.settings.played_risk())}" if run.results else ""
+    risk = f" with {registry.label('risk', run.config.risk.played)}" if run.results else ""
     say(f"{run.path} has no result{risk} yet: evaluating 30 episodes under its own protocol")
     try:
         agent = load(run.path, trust=trust)

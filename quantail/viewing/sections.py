@@ -20,11 +20,10 @@ from quantail.evaluation.result_tables import (
 )
 from quantail.evaluation.results import Result, by_agent, csv_text, require_one_protocol, results_csv
 from quantail.evaluation.scores import normalise
-from quantail.fields import About, shown
-from quantail.recipes import sources
+from quantail.recipes import composition
 from quantail.runs.history import Group, History
 from quantail.runs.select_results import SavedResult
-from quantail.settings import ABOUT
+from quantail.settings import shown
 from quantail.text import duration
 from quantail.training.train import load
 from quantail.trust import Trust
@@ -55,9 +54,17 @@ def learning_curves(report: Report, groups: Sequence[Group]) -> None:
         for group in members:
             for run in group.runs:
                 columns = zip(*(run.curve[name] for name in ("steps", "frames", "mean")), strict=True)
+                seed = run.config.run.seed
                 for steps, frames, mean in columns:
                     rows.append(
-                        [env, group.label, run.settings.seed, int(steps), int(frames), repr(float(mean))]
+                        [
+                            env,
+                            group.label,
+                            seed,
+                            int(steps),
+                            int(frames),
+                            repr(float(mean)),
+                        ]
                     )
         drawn = [group for group in members if len(group.curves()[0])]
         for group in members:
@@ -165,7 +172,7 @@ def predicted_returns(
             continue
         say(f"drawing the predicted returns of {group.label} in {group.env}")
         for moment in moments:
-            agent_name = f"{group.label} (seed {run.settings.seed}) in {group.env}"
+            agent_name = f"{group.label} (seed {run.config.run.seed}) in {group.env}"
             caption = f"{agent_name}, step {moment.step}: {moment.why}."
             if moment.picture is None:
                 caption += " The environment renders no picture."
@@ -216,7 +223,7 @@ def run_details(report: Report, groups: Sequence[Group]) -> None:
         section.tables.append(_settings_table(group, first))
         about = [
             ["runs", ", ".join(str(run.path) for run in group.runs)],
-            ["seeds", ", ".join(str(run.settings.seed) for run in group.runs)],
+            ["seeds", ", ".join(str(run.config.run.seed) for run in group.runs)],
             ["preset", first.info.preset],
             ["protocol during training", first.protocol.describe()],
             ["started", ", ".join(str(run.about.get("created", "?")) for run in group.runs)],
@@ -232,15 +239,15 @@ def run_details(report: Report, groups: Sequence[Group]) -> None:
 
 def _settings_table(group: Group, run: History) -> ResultTable:
     """Return all settings that are active in the run, with unit and source."""
-    settings = run.settings.to_dict()
+    config = run.config
     try:
-        chosen = sources(run.info.preset, {"agent": run.settings.agent})
+        chosen = composition(run.info.preset, {"agent": config.run.agent}).sources
     except QuantailError:  # the preset file no longer exists
         chosen = {}
     rows = [
-        [name, shown(value), ABOUT.get(name, About()).unit, chosen.get(name, "")]
-        for name, value in settings.items()
-        if name not in ABOUT or run.settings.is_active(name)
+        [name, shown(value), config.about(name).unit, chosen.get(name, "")]
+        for name, value in config.to_dict().items()
+        if config.is_active(name)
     ]
     return ResultTable(
         f"{group.label} in {group.env}: settings", ["setting", "value", "unit", "source"], rows

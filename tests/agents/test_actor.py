@@ -5,20 +5,27 @@ import pytest
 import torch
 
 from quantail.agents.actor import Actor
-from quantail.agents.schedules import linear
 from quantail.envs import make, specs_of
-from quantail.networks import build_network
 from quantail.recipes import compose
 from quantail.risk import CVaR, Neutral, parse_risk
+from quantail.schedules import linear
+from tests.helpers.configs import build_network
 
 
 def actor(env="CartPole-v1", envs=2, risk=None, seed=0, **changes):
     settings = compose("small", changes)
-    made = [make(env, settings) for _ in range(envs)]
+    made = [make(env, settings.environment) for _ in range(envs)]
     spec, actions = specs_of(made[0])
     network = build_network(settings, spec, actions.count, seed=1)
     generators = [np.random.default_rng([seed, k]) for k in range(4)]
-    mine = Actor(made, network, risk or Neutral(), torch.device("cpu"), *generators, settings)
+    mine = Actor(
+        made,
+        network,
+        risk or Neutral(),
+        torch.device("cpu"),
+        *generators,
+        settings.exploration.strategy.build(),
+    )
     mine.start()
     return mine
 
@@ -41,7 +48,7 @@ def test_transitions_form_unbroken_episodes_with_their_true_last_frames():
             same = np.array_equal(before.next_frame, after.frame)
             assert same != over  # the true last frame, not the first one of the next episode
     assert len(finished) > 3
-    replayed = make("CartPole-v1", compose("small", {}))
+    replayed = make("CartPole-v1", compose("small", {}).environment)
     for episode in finished:
         replayed.reset(seed=episode.seed)
         over = [any(replayed.step(action)[2:4]) for action in episode.actions]

@@ -5,16 +5,15 @@ import torch
 import quantail
 from quantail.agents.agent import Agent
 from quantail.errors import QuantailError
-from quantail.networks import build_network
 from quantail.risk import CVaR, Neutral, Wang
-from quantail.settings import Settings
 from quantail.spaces import ActionSpec, ObservationSpec
+from tests.helpers.configs import build_network, config
 
 VECTOR = ObservationSpec((3,), "float32", "vector")
 
 
 def agent(spec=VECTOR, actions=4, start=0, **changes):
-    settings = Settings(head_size=16, mlp_sizes=(16,), **changes)
+    settings = config(head_size=16, mlp_sizes=(16,), **changes)
     network = build_network(settings, spec, actions, seed=2)
     with torch.no_grad():  # so that levels matter as they do after training
         network.head.phi[1].weight.mul_(8)

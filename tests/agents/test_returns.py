@@ -16,7 +16,7 @@ def mine(request):
 
 
 def seen(mine, count=3):
-    env = make("CartPole-v1", mine.settings)
+    env = make("CartPole-v1", mine.config.environment)
     return np.stack([env.reset(seed=seed)[0] for seed in range(count)])
 
 
@@ -59,7 +59,7 @@ def test_the_chance_of_at_most_a_quantile_is_its_level():
     for tau in (0.1, 0.5, 0.9):
         values = z.quantile(tau)
         probabilities = np.array([z.cdf(float(value))[action] for action, value in enumerate(values)])
-        assert probabilities == pytest.approx(tau, abs=1 / mine.settings.quantiles + 0.01)
+        assert probabilities == pytest.approx(tau, abs=1 / mine.config.head.config.quantiles + 0.01)
 
 
 def test_chances_rise_from_none_to_all(mine):

@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import quantail
-from quantail.evaluation import Evaluation
+from quantail.evaluation.evaluate import Evaluation
 from quantail.evaluation.games import baselines
 from quantail.evaluation.protocols import PROTOCOLS
 from quantail.evaluation.results import COLUMNS, read_results

@@ -118,11 +118,11 @@ def test_sticky_actions_repeat_the_previous_action_with_the_given_probability():
 
 @pytest.mark.parametrize("name", ["ALE/Pong-v5", "PongNoFrameskip-v4", "Pong-v0"])
 def test_every_id_of_a_game_gets_the_same_preprocessing(name):
-    env = make(name, compose("atari-paper", {}))
+    env = make(name, compose("atari-paper", {}).environment)
     spec, actions = specs_of(env)
     assert (spec.input_shape, spec.dtype, actions.count) == ((4, 84, 84), "uint8", 6)
     first, _ = env.reset(seed=3)
-    reference = make("ALE/Pong-v5", compose("atari-paper", {}))
+    reference = make("ALE/Pong-v5", compose("atari-paper", {}).environment)
     np.testing.assert_array_equal(first, reference.reset(seed=3)[0])
     for action in (0, 2, 3, 2):
         here, there = env.step(action), reference.step(action)
@@ -138,7 +138,7 @@ def area_by_repetition(screen, side):
 @pytest.mark.parametrize("game", ["pong", "breakout", "seaquest"])
 def test_resize_area_is_the_mean_of_the_area_that_a_pixel_covers(game):
     settings = compose("atari-paper", {"resize": "area", "no_ops": 0, "stack": 1})
-    env = make(f"ALE/{game.capitalize()}-v5", settings)
+    env = make(f"ALE/{game.capitalize()}-v5", settings.environment)
     screens, rng = env.unwrapped._screens, np.random.default_rng(0)
     env.reset(seed=0)
     for _ in range(50):

@@ -20,8 +20,8 @@ from quantail.evaluation.protocols import find_protocol, own_protocol
 from quantail.recipes import compose
 from quantail.replay.store import TERMINAL
 from quantail.runs.tables import read_rows
-from quantail.training.train import prepare
 from quantail.trust import Origin
+from tests.helpers.runs import prepare
 
 SMALL = compose("small", {})
 TINY = {
@@ -97,24 +97,24 @@ def test_a_family_decides_frames_per_step_and_where_a_return_ends(tmp_path):
         ("40", "120"),
         ("60", "180"),
     ]
-    env = make("counter:1", SMALL)
+    env = make("counter:1", SMALL.environment)
     env.reset(seed=0)
     ends = []
     for _ in range(10):
         *_, terminated, _, info = env.step(0)
         ends.append(env.ends_return(terminated, info))
     assert ends == [False, False, True] * 3 + [True]
-    assert own_protocol(find_family("counter:1", SMALL), SMALL).action_repeat == 3
+    assert own_protocol(find_family("counter:1", SMALL.environment), SMALL).action_repeat == 3
 
 
 @pytest.mark.parametrize(("family", "terminal"), [(Counters, [10]), (Laps, [3, 6, 9, 10])])
 def test_a_return_that_ends_early_is_terminal_in_the_replay_buffer(family, terminal, tmp_path):
     quantail.register_family("counters", family)
     with closing(prepare("counter:1", out=tmp_path / "run", **TINY)) as trainer:
-        trainer.collector.start()
+        trainer.parts.collector.start()
         for _ in range(10):
             trainer.step()
-        flags = trainer.store.flags[0, :10]
+        flags = trainer.parts.replay.store.flags[0, :10]
     assert (np.flatnonzero(flags & TERMINAL) + 1).tolist() == terminal
 
 
@@ -128,7 +128,9 @@ def test_families_from_outside_are_asked_before_the_fallback():
     assert find_family("CartPole-v1").name == "gymnasium"
     quantail.register_family("poles", Poles)
     assert (find_family("CartPole-v1").name, find_family("Acrobot-v1").name) == ("poles", "gymnasium")
-    assert make("CartPole-v1", SMALL).family.name == "poles"  # made by Gymnasium, as it is registered
+    assert (
+        make("CartPole-v1", SMALL.environment).family.name == "poles"
+    )  # made by Gymnasium, as it is registered
 
 
 @pytest.mark.parametrize("taken", ["counter:1", "ALE/Pong-v5"])
@@ -177,7 +179,7 @@ class Uncreated(Counters):
 def test_a_family_that_fails_is_named_in_one_sentence(family, says):
     quantail.register_family("odd", family)
     with pytest.raises(QuantailError) as caught:
-        make("counter:1", SMALL)
+        make("counter:1", SMALL.environment)
     assert str(caught.value).startswith(says)
 
 
@@ -188,7 +190,7 @@ def test_names_of_the_wrong_number_of_actions_are_refused():
 
     quantail.register_family("wordy", Wordy)
     with pytest.raises(QuantailError, match="family wordy has 3 names for the 2 actions of counter:1"):
-        make("counter:1", SMALL).action_names()
+        make("counter:1", SMALL.environment).action_names()
 
 
 def test_settings_of_another_family_are_refused_and_own_ones_are_used():
@@ -201,11 +203,11 @@ def test_settings_of_another_family_are_refused_and_own_ones_are_used():
 
     Configured.Config = Config
     quantail.register_family("configured", Configured)
-    assert find_family("counter:1", SMALL).config == Config()
-    with pytest.raises(QuantailError, match=r"sticky 0\.25 is for ALE games only, and counter:1 is not"):
-        make("counter:1", SMALL.with_changes({"sticky": 0.25}))
+    assert find_family("counter:1", SMALL.environment).config == Config()
+    with pytest.raises(QuantailError, match=r"sticky has no effect here: .*family is configured"):
+        quantail.configure("counter:1", sticky=0.25)
     paper = compose("atari-paper", {"resize": "area"})
-    config = find_family("ALE/Pong-v5", paper).config
+    config = find_family("ALE/Pong-v5", paper.environment).config
     assert (config.action_repeat, config.no_ops, config.resize) == (4, 30, "area")
 
 
@@ -243,14 +245,12 @@ def test_a_registered_protocol_is_played_under_its_registered_name():
     quantail.register_protocol(
         "brief", quantail.Protocol("other", epsilon=1.0, max_frames=4, episodes=3)
     )
-    family = find_family("CartPole-v1", SMALL)
+    family = find_family("CartPole-v1", SMALL.environment)
     found = find_protocol("brief", family, SMALL)
     assert (found.name, found.episodes) == ("brief", 3)
-    ale = find_family("ALE/Pong-v5", compose("atari-paper", {}))
-    assert (
-        ale.under(find_protocol("brief", ale, compose("atari-paper", {})).conditions).frames_per_step
-        == 1
-    )
+    paper = compose("atari-paper", {})
+    ale = find_family("ALE/Pong-v5", paper.environment)
+    assert ale.under(find_protocol("brief", ale, paper).conditions).frames_per_step == 1
 
 
 def test_a_protocol_is_refused_where_the_family_cannot_meet_its_conditions():
@@ -260,9 +260,9 @@ def test_a_protocol_is_refused_where_the_family_cannot_meet_its_conditions():
         QuantailError,
         match=r"windy is for ALE games, because it has sticky 0.1: use own or human-starts here\.$",
     ):
-        find_protocol("windy", find_family("CartPole-v1", SMALL), SMALL)
+        find_protocol("windy", find_family("CartPole-v1", SMALL.environment), SMALL)
     with pytest.raises(QuantailError, match=r"because it has sticky 0.1 and action_repeat 1: use own"):
-        find_protocol("windy", find_family("counter:1", SMALL), SMALL)
+        find_protocol("windy", find_family("counter:1", SMALL.environment), SMALL)
 
 
 @pytest.mark.parametrize("name", ["own", "no-op"])

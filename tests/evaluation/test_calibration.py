@@ -34,7 +34,7 @@ class Oracle(Agent):
 
     def __init__(self, name=CHAIN, wrong=lambda quantiles: quantiles):
         base = agent(name, "worlds")
-        super().__init__(base.network, base.settings, base.observation, base.actions, name, base.risk)
+        super().__init__(base.network, base.config, base.observation, base.actions, name, base.risk)
         self.world, self.wrong = WORLDS[name](), wrong
         self.solution = solve(self.world)
         self.policies = {}
@@ -138,7 +138,7 @@ def test_intervals_widen_with_the_correlation_of_an_episode_s_steps():
 
 def test_rewards_are_those_that_the_agent_is_trained_on():
     mine = agent("ALE/Breakout-v5", "atari-paper", policy_samples=2, head_size=16)
-    adapter = make("ALE/Breakout-v5", mine.settings)
+    adapter = make("ALE/Breakout-v5", mine.config.environment)
     adapter.reset(seed=0)
     ends, raw = 0, []
     rng = np.random.default_rng(0)
@@ -191,14 +191,14 @@ class ExactAgent(Agent):
 
     def __init__(self, env=RandomEnd, **changes):
         base = agent(env, n_step=1, **changes)
-        super().__init__(base.network, base.settings, base.observation, base.actions, env, base.risk)
+        super().__init__(base.network, base.config, base.observation, base.actions, env, base.risk)
 
     def act(self, observation, risk=None):
         return 0
 
     def quantiles(self, observation, taus):
         lengths = np.ceil(np.log1p(-np.asarray(taus, float)) / np.log1p(-RandomEnd.probability))
-        returns = (1 - self.settings.discount**lengths) / (1 - self.settings.discount)
+        returns = (1 - self.config.learner.discount**lengths) / (1 - self.config.learner.discount)
         return np.tile(returns[None, :, None], (len(observation), 1, 2))
 
 
@@ -364,7 +364,7 @@ def test_remarks_say_when_the_distribution_is_not_that_of_the_played_policy():
 @pytest.mark.parametrize(("life_loss_ends", "count"), [(True, 1), (False, 0)])
 def test_a_remark_says_that_a_lost_life_ends_a_return(life_loss_ends, count, breakout):
     mine = quantail.load(breakout)
-    mine.settings = mine.settings.with_changes({"life_loss_ends": life_loss_ends})
+    mine.config = mine.config.replace(life_loss_ends=life_loss_ends)
     found = calibrate(mine, episodes=2, states=0)
     assert sum("a lost life ends a return" in one for one in found.remarks) == count
 

@@ -7,7 +7,7 @@ import pytest
 import quantail
 from quantail.envs import make
 from quantail.errors import QuantailError
-from quantail.evaluation import Evaluation, evaluate, play_episodes
+from quantail.evaluation.evaluate import Evaluation, evaluate, play_episodes
 from quantail.evaluation.protocols import Protocol
 from quantail.risk import CVaR, Neutral
 from quantail.spaces import ActionSpec
@@ -29,7 +29,7 @@ def test_the_same_seed_plays_the_same_episodes_and_another_seed_plays_others():
 @pytest.mark.parametrize("adapters", [1, 3, 8])
 def test_an_episode_does_not_depend_on_how_many_are_played_in_parallel(adapters):
     mine = agent("MinAtar/Breakout-v1", "minatar")
-    envs = [make("MinAtar/Breakout-v1", mine.settings) for _ in range(adapters)]
+    envs = [make("MinAtar/Breakout-v1", mine.config.environment) for _ in range(adapters)]
     result = play_episodes(mine, envs, RANDOM, seed=3)
     alone = play_episodes(mine, envs[:1], RANDOM, seed=3)
     assert result.returns.tolist() == alone.returns.tolist()
@@ -39,7 +39,7 @@ def test_an_episode_does_not_depend_on_how_many_are_played_in_parallel(adapters)
 @pytest.mark.parametrize("adapters", [1, 4])
 def test_a_budget_of_steps_counts_the_whole_episodes_that_fit_in_order(adapters):
     mine = agent("MinAtar/Breakout-v1", "minatar")
-    envs = [make("MinAtar/Breakout-v1", mine.settings) for _ in range(adapters)]
+    envs = [make("MinAtar/Breakout-v1", mine.config.environment) for _ in range(adapters)]
     many = play_episodes(mine, envs, replace(RANDOM, episodes=60), seed=3)
     result = play_episodes(mine, envs, replace(RANDOM, frames=200), seed=3)
     fit = int((np.cumsum(many.lengths) <= 200).sum())
@@ -49,9 +49,9 @@ def test_a_budget_of_steps_counts_the_whole_episodes_that_fit_in_order(adapters)
 
 def test_scores_are_raw_and_of_whole_games_although_training_clips_rewards_and_ends_at_lost_lives():
     mine = agent("ALE/Breakout-v5", "atari-paper", max_episode_steps=400)
-    assert mine.settings.clip_rewards == 1.0
+    assert mine.config.environment.clip_rewards == 1.0
     result = evaluate(mine, episodes=2, seed=0, epsilon=1.0)
-    env = make("ALE/Breakout-v5", mine.settings)
+    env = make("ALE/Breakout-v5", mine.config.environment)
     for index, (score, length) in enumerate(zip(result.returns, result.lengths, strict=True)):
         rng = np.random.default_rng([0, index])
         env.reset(seed=int(rng.integers(2**31)))

@@ -15,7 +15,7 @@ from quantail.evaluation.protocols import (
 from quantail.recipes import compose
 
 PAPER = compose("atari-paper", {})
-ALE = find_family("ALE/Pong-v5", PAPER)
+ALE = find_family("ALE/Pong-v5", PAPER.environment)
 HASHES = {"no-op": "b5c6fe5cd5", "sticky": "246bf21080", "human-starts": "346f8715e7"}
 
 
@@ -38,7 +38,7 @@ def test_the_papers_preset_evaluates_500k_frames_under_no_op_every_million_frame
     assert own.name == "no-op"
     assert own.hash == PROTOCOLS["no-op"].hash
     assert own.frames == 500_000
-    assert PAPER.evaluation_every * PAPER.action_repeat == 1_000_000
+    assert PAPER.evaluation.evaluation_every * ALE.frames_per_step == 1_000_000
 
 
 @pytest.mark.parametrize(
@@ -125,13 +125,13 @@ def test_a_description_states_every_condition():
 
 def test_the_environment_follows_the_protocol():
     sticky = PROTOCOLS["sticky"]
-    env = make("ALE/Breakout-v5", sticky.limit(PAPER), conditions=sticky.conditions)
+    env = make("ALE/Breakout-v5", sticky.limit(PAPER.environment), conditions=sticky.conditions)
     assert (env.unwrapped.sticky, env.unwrapped.no_ops, env.unwrapped.action_repeat) == (0.25, 0, 4)
     env.close()
-    other = PAPER.with_changes({"max_episode_steps": 5, "no_ops": 0, "action_repeat": 2})
+    other = PAPER.replace(max_episode_steps=5, no_ops=0, action_repeat=2)
     no_op = PROTOCOLS["no-op"]
-    assert no_op.limit(other).max_episode_steps == 27_000
-    config = find_family("ALE/Breakout-v5", other).under(no_op.conditions).config
+    assert no_op.limit(other.environment).max_episode_steps == 27_000
+    config = find_family("ALE/Breakout-v5", other.environment).under(no_op.conditions).config
     assert (config.no_ops, config.action_repeat, config.life_loss_ends) == (30, 4, True)
 
 

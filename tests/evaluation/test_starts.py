@@ -7,7 +7,7 @@ import pytest
 from quantail.envs import make
 from quantail.envs.make import make_player, player_conditions
 from quantail.errors import QuantailError
-from quantail.evaluation import evaluate
+from quantail.evaluation.evaluate import evaluate
 from quantail.evaluation.protocols import PROTOCOLS
 from quantail.evaluation.starts import Game, Recording, draw_starts, played_marks, read_recording
 from quantail.recipes import compose
@@ -90,13 +90,13 @@ def test_an_unknown_action_is_refused(breakout):
 
 
 def test_a_start_uses_the_seed_of_its_recorded_game():
-    adapters = [make("CartPole-v1", compose("small", {})) for _ in range(2)]
+    adapters = [make("CartPole-v1", compose("small", {}).environment) for _ in range(2)]
     seen = [adapter.reset_to(seed, (0, 1)) for adapter, seed in zip(adapters, (1, 2), strict=True)]
     assert not np.array_equal(*seen)
 
 
 def test_the_frame_stack_is_empty_at_a_start_outside_ale_too():
-    adapter = make("CartPole-v1", compose("small", {"stack": 3}))
+    adapter = make("CartPole-v1", compose("small", {"stack": 3}).environment)
     seen = adapter.reset_to(1, (0, 1, 0, 1))
     assert not seen[:2].any()
     assert seen[2].any()
@@ -126,7 +126,9 @@ def test_an_agent_continues_from_the_recorded_state_whatever_its_action_repeat(b
     for action in start.actions:
         expected, *_ = player.step(action)
     for repeat in (1, 4):
-        adapter = make(BREAKOUT, compose("atari-paper", {"action_repeat": repeat, "no_ops": 30}))
+        adapter = make(
+            BREAKOUT, compose("atari-paper", {"action_repeat": repeat, "no_ops": 30}).environment
+        )
         seen = adapter.reset_to(start.seed, start.actions)
         assert np.array_equal(seen[-1], expected)
         assert not seen[:-1].any()  # earlier frames belong to the human and not to the agent
@@ -143,7 +145,7 @@ def test_the_score_counts_only_from_the_start_state():
         result.returns.tolist() == result.lengths.tolist()
     )  # one point per step, none for the recorded steps
     for index, start in enumerate(draw_starts(recording, 8, seed=1)):
-        adapter = make("CartPole-v1", agent().settings)
+        adapter = make("CartPole-v1", agent().config.environment)
         observation, score, over = adapter.reset_to(start.seed, start.actions), 0.0, False
         while not over:
             observation, reward, terminated, truncated, _ = adapter.step(agent().act(observation))
@@ -153,7 +155,7 @@ def test_the_score_counts_only_from_the_start_state():
 
 def test_frames_of_the_last_episode_are_not_in_the_first_stack_of_the_next():
     for env, preset in (("CartPole-v1", "small"), (BREAKOUT, "atari-paper")):
-        adapter = make(env, compose(preset, {"stack": 3}))
+        adapter = make(env, compose(preset, {"stack": 3}).environment)
         adapter.reset(seed=0)
         for _ in range(4):
             adapter.step(1)

@@ -82,7 +82,7 @@ def test_a_setting_on_an_axis_cannot_also_be_set_for_every_run(tiny):
     [
         ("agent = ['iqn', 'dqn']\nonline_samples = [4]", "dqn, online_samples 4 on CartPole-v1: online"),
         ("n_step = [1, 100]", "n_step 100 on CartPole-v1: learning_starts 60 comes before"),
-        ("sticky = [0.0, 0.25]", "sticky 0.25 on CartPole-v1: sticky 0.25 is for ALE games only"),
+        ("sticky = [0.0, 0.25]", "sticky 0 on CartPole-v1: sticky has no effect here"),
         ("evaluation_risk = ['wong:1']", "evaluation_risk wong:1 on CartPole-v1: evaluation_risk: "),
         ("risk = ['cvar:7']", "cvar:7 on CartPole-v1: risk cvar:7"),
     ],

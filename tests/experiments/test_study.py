@@ -39,13 +39,20 @@ def test_the_jobs_are_all_combinations_and_references_on_every_game_with_every_s
     expected |= {(env, "dqn", 1.0, 16, 8, 0) for env in ("CartPole-v1", "Acrobot-v1")}
     jobs = study.jobs()
     found = [
-        (j.env, j.settings.agent, j.settings.kappa, j.settings.head_size, j.settings.batch_size, j.seed)
+        (
+            j.env,
+            j.config.run.agent,
+            j.config.head.config.kappa,
+            j.config.network.head_size,
+            j.config.learner.batch_size,
+            j.seed,
+        )
         for j in jobs
     ]
     assert len(found) == len(set(found)) == 26
     assert set(found) == expected
     assert len({job.name for job in jobs}) == 26
-    assert {(job.settings.threads, job.settings.device) for job in jobs} == {(1, "cpu")}
+    assert {(job.config.run.threads, job.config.run.device) for job in jobs} == {(1, "cpu")}
 
 
 def test_names_of_jobs_are_readable_and_distinct(tmp_path):
@@ -70,7 +77,7 @@ def test_a_study_survives_a_round_trip_through_a_dict(tmp_path):
         study = read_study(name, small=small)
         again = Study.from_dict(study.to_dict())
         assert again.hash == study.hash
-        assert [job.settings for job in again.jobs()] == [job.settings for job in study.jobs()]
+        assert [job.config for job in again.jobs()] == [job.config for job in study.jobs()]
 
 
 def test_more_seeds_keep_the_hash_and_any_other_change_does_not():
@@ -87,18 +94,26 @@ def test_more_seeds_keep_the_hash_and_any_other_change_does_not():
 
 def test_the_samples_study_is_the_papers_grid_with_its_references():
     jobs = read_study("samples").jobs()
-    iqn = [job.settings for job in jobs if job.settings.agent == "iqn"]
+    iqn = [job.config for job in jobs if job.config.run.agent == "iqn"]
     assert {job.env for job in jobs} == {f"ALE/{game}-v5" for game in SIX}
-    pairs = {(s.online_samples, s.target_samples) for s in iqn}
+    pairs = {(s.head.config.online_samples, s.head.config.target_samples) for s in iqn}
     assert pairs == set(itertools.product(COUNTS, COUNTS))
     assert len(iqn) == 16 * 6
-    assert {job.config.label for job in jobs if job.config.reference} == {"dqn", "qr-dqn"}
+    assert {job.combination.label for job in jobs if job.combination.reference} == {"dqn", "qr-dqn"}
 
 
 def test_the_architecture_study_has_the_grid_of_the_appendix():
     study = read_study("architecture")
-    settings = [job.settings for job in study.jobs() if job.settings.agent == "iqn"]
-    found = {(s.embedding, s.embedding_size, s.embedding_activation, s.merge) for s in settings}
+    settings = [job.config for job in study.jobs() if job.config.run.agent == "iqn"]
+    found = {
+        (
+            s.head.config.embedding,
+            s.head.config.embedding_size,
+            s.head.config.embedding_activation,
+            s.head.config.merge,
+        )
+        for s in settings
+    }
     assert found == set(
         itertools.product(("cosine", "mlp"), (32, 64), ("relu", "sigmoid"), ("multiply", "concatenate"))
     )
@@ -112,7 +127,7 @@ def test_atari57_has_every_game_and_the_papers_agents_with_their_seeds():
     assert len({job.env for job in jobs}) == 57
     seeds = {}
     for job in jobs:
-        seeds[job.settings.agent] = max(seeds.get(job.settings.agent, 0), job.seed + 1)
+        seeds[job.config.run.agent] = max(seeds.get(job.config.run.agent, 0), job.seed + 1)
     assert seeds == {
         "iqn": 5,
         "qr-dqn": 3,
@@ -127,10 +142,10 @@ def test_atari57_has_every_game_and_the_papers_agents_with_their_seeds():
 def test_a_study_of_the_paper_changes_nothing_but_its_grid(name):
     """All other settings are those of the preset atari-paper: 200M frames, 200 evaluations."""
     for job in read_study(name).jobs():
-        own = {**job.config.changes, "agent": job.settings.agent, "seed": job.seed, "threads": 1}
-        assert job.settings == compose("atari-paper", {**own, "device": "cpu"})
+        own = {**job.combination.changes, "agent": job.config.run.agent, "seed": job.seed, "threads": 1}
+        assert job.config == compose("atari-paper", {**own, "device": "cpu"})
         assert job.frames == 200_000_000
-        assert job.settings.steps // job.settings.evaluation_every == 200
+        assert job.config.run.steps // job.config.evaluation.evaluation_every == 200
 
 
 @pytest.mark.parametrize("name", shipped())
@@ -150,9 +165,9 @@ def test_arguments_change_games_measures_and_agents():
         read_study("risk"), games=["Pong", "ALE/Qbert-v5"], measures=["neutral", "wang:1.5"], seeds=2
     )
     assert {job.env for job in study.jobs()} == {"ALE/Pong-v5", "ALE/Qbert-v5"}
-    assert [job.settings.risk for job in study.jobs()].count("wang:1.5") == 4
+    assert [job.config.risk.risk for job in study.jobs()].count("wang:1.5") == 4
     agents = changed(read_study("atari57", small=True), agents=["fqf", "iqn"], games=["Breakout"])
-    assert [job.settings.agent for job in agents.jobs()] == ["fqf", "fqf", "iqn", "iqn"]
+    assert [job.config.run.agent for job in agents.jobs()] == ["fqf", "fqf", "iqn", "iqn"]
 
 
 def seeds_of(study):

@@ -5,14 +5,14 @@ import numpy as np
 
 from quantail.agents.agent import Agent
 from quantail.envs import make, specs_of
-from quantail.networks import build_network
 from quantail.recipes import compose
 from quantail.risk import Neutral
+from tests.helpers.configs import build_network
 
 
 def agent(env="CartPole-v1", preset="small", **changes):
     settings = compose(preset, changes)
-    spec, actions = specs_of(make(env, settings))
+    spec, actions = specs_of(make(env, settings.environment))
     network = build_network(settings, spec, actions.count, seed=1)
     return Agent(network, settings, spec, actions, env, Neutral())
 

@@ -28,20 +28,20 @@ def fake_results(path, study, score, share=1.0, points=20, there=None):
         if there:
             last = int(there(job) * points) or -1
         for point in range(last + 1):
-            steps = job.settings.steps * point // points
+            steps = job.config.run.steps * point // points
             writer.writerow(
                 {
                     "job": job.name,
                     "env": job.env,
-                    "config": job.config.label,
-                    "agent": job.settings.agent,
+                    "config": job.combination.label,
+                    "agent": job.config.run.agent,
                     "seed": job.seed,
-                    "total_steps": job.settings.steps,
+                    "total_steps": job.config.run.steps,
                     "steps": steps,
-                    "frames": steps * job.settings.action_repeat,
+                    "frames": steps * job.frames_per_step,
                     "policy": "agent" if point else "random",
                     "protocol": "own v1 (0000000000)",
-                    "risk": job.settings.risk,
+                    "risk": job.config.risk.risk,
                     "episodes": 10,
                     "mean": float(score(job, point / points)),
                 }
@@ -52,9 +52,11 @@ def fake_results(path, study, score, share=1.0, points=20, there=None):
 
 def rising(job, progress, seed=0):
     """Return a plausible noisy learning curve that is better with more samples."""
-    s = job.settings
+    s = job.config
     noise = np.random.default_rng([seed, sum(map(ord, job.name)), int(1000 * progress)])
-    good = 1 + 0.15 * np.log2(s.online_samples) + 0.05 * np.log2(s.target_samples)
-    good *= {"dqn": 0.5, "qr-dqn": 0.9}.get(s.agent, 1.0)
-    good *= {"cvar:0.1": 0.8, "wang:0.75": 0.7}.get(s.risk, 1.0)
+    samples = (s.to_dict().get(name, 64) for name in ("online_samples", "target_samples"))
+    online, target = np.log2(list(samples))
+    good = 1 + 0.15 * online + 0.05 * target
+    good *= {"dqn": 0.5, "qr-dqn": 0.9}.get(s.run.agent, 1.0)
+    good *= {"cvar:0.1": 0.8, "wang:0.75": 0.7}.get(s.risk.risk, 1.0)
     return 0.5 + 6 * good * (1 - np.exp(-3 * progress)) + 0.4 * noise.standard_normal() * (progress > 0)

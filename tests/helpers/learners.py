@@ -5,20 +5,21 @@ import torch
 
 from quantail.batch import Batch
 from quantail.learning.learner import Learner
-from quantail.networks import build_network
 from quantail.risk import Neutral
-from quantail.settings import Settings
 from quantail.spaces import ObservationSpec
+from tests.helpers.configs import build_network, config
 
 SPEC = ObservationSpec((3,), "float32", "vector")
 SMALL = {"mlp_sizes": (16,), "head_size": 16, "learning_rate": 1e-3}
 
 
 def learner(risk=None, seed=0, actions=2, **changes):
-    settings = Settings().with_changes(SMALL | changes)
+    settings = config(**(SMALL | changes))
     network = build_network(settings, SPEC, actions, seed)
     taus, noise = np.random.default_rng(seed), np.random.default_rng(seed + 100)
-    return Learner(network, settings, risk or Neutral(), taus, noise, torch.device("cpu"))
+    mine = Learner(network, settings.learner, risk or Neutral(), taus, noise, torch.device("cpu"))
+    mine.whole = settings  # all that it was made from, for tests
+    return mine
 
 
 def batch(size=4, seed=0, actions=2, done=0.3):

@@ -173,3 +173,11 @@ def same_learning(a, b):
         assert states[0][key] == states[1][key], key
     assert (a / "checkpoints" / "best").read_bytes() == (b / "checkpoints" / "best").read_bytes()
     return True
+
+
+def prepare(env, *, out, callbacks=(), **settings):
+    """Return the trainer of a run, given its settings."""
+    from quantail.recipes import configure
+    from quantail.training import train
+
+    return train.prepare(env, configure(env, **settings), out=out, callbacks=callbacks)

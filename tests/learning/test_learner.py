@@ -6,9 +6,9 @@ import torch
 
 from quantail.batch import Batch
 from quantail.errors import QuantailError
-from quantail.networks import build_network
 from quantail.risk import CVaR, Neutral, Wang, parse_risk
 from quantail.taus import midpoints
+from tests.helpers.configs import build_network
 from tests.helpers.learners import SPEC, batch, given, learner
 from tests.helpers.loops import triple_loop
 
@@ -16,7 +16,7 @@ from tests.helpers.loops import triple_loop
 def test_targets_match_algorithm_one_written_out():
     mine = learner(CVaR(0.4), online_samples=3, target_samples=5, policy_samples=4)
     # The target network is another one than the online network, and one in which levels matter.
-    mine.target.load_state_dict(build_network(mine.settings, SPEC, 2, seed=9).state_dict())
+    mine.target.load_state_dict(build_network(mine.whole, SPEC, 2, seed=9).state_dict())
     with torch.no_grad():
         mine.target.head.phi[1].weight.mul_(8)
         mine.target.head.f[2].bias.zero_()
@@ -69,7 +69,7 @@ def test_an_update_is_one_step_of_adam_on_the_mean_loss():
     assert report.loss == pytest.approx(loss.item(), rel=1e-5)
     for (name, parameter), gradient in zip(mine.online.named_parameters(), gradients, strict=True):
         # Adam's first step: the corrected moments are the gradient and its square.
-        step = 1e-3 * gradient / (gradient.abs() + mine.settings.adam_epsilon)
+        step = 1e-3 * gradient / (gradient.abs() + mine.config.optimizer.config.adam_epsilon)
         torch.testing.assert_close(parameter.detach(), before[name] - step, rtol=1e-4, atol=1e-6)
 
 

@@ -9,9 +9,9 @@ import pytest
 import torch
 
 from quantail.errors import QuantailError
-from quantail.networks import build_network
 from quantail.networks.heads import HEADS
 from quantail.risk import CVaR, DecisionContext, RiskMeasure
+from tests.helpers.configs import build_network
 from tests.helpers.learners import SPEC, batch, given, learner
 
 ROWS, ACTIONS, N_TARGET, K = 40, 3, 5, 3
@@ -25,7 +25,7 @@ TARGETS = {"bellman": {}, "double": {"double": True}, "munchausen": MUNCHAUSEN}
 def masked_learner(head, **changes):
     """A learner with a risk measure, whose target network is another one than the online network."""
     mine = learner(CVaR(0.4), actions=ACTIONS, head=head, **TINY, **changes)
-    other = build_network(mine.settings, SPEC, ACTIONS, seed=13)
+    other = build_network(mine.whole, SPEC, ACTIONS, seed=13)
     with torch.no_grad():
         for parameter in other.head.parameters():
             parameter.mul_(2)  # so that actions differ
@@ -162,7 +162,7 @@ def test_an_ended_episode_may_allow_no_action_and_its_target_is_the_reward(head,
     _, _, policy_here = draws_of(mine, K, N_TARGET, K)
     target = copy.deepcopy(mine).targets(data)
     expected = data.rewards.double()
-    if mine.settings.target == "munchausen":
+    if mine.config.target.name == "munchausen":
         here = values_of(mine, mine.target, data.observations, policy_here)
         for row in range(ROWS):
             log = log_policy(here[row], data.masks[row])[int(data.actions[row])]
@@ -218,7 +218,7 @@ def test_a_risk_measure_is_given_the_mask_of_the_states_that_it_values(head, par
     mine.risk = Recording([])
     mine.targets(data)
     expected = (
-        [data.next_masks, data.masks] if mine.settings.target == "munchausen" else [data.next_masks]
+        [data.next_masks, data.masks] if mine.config.target.name == "munchausen" else [data.next_masks]
     )
     assert len(mine.risk.seen) == len(expected)
     for seen, mask in zip(mine.risk.seen, expected, strict=True):

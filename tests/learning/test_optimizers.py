@@ -5,7 +5,7 @@ import torch
 
 from quantail.learning.optimizers import CenteredRMSProp, build_auxiliary, build_optimizer
 from quantail.networks.heads import AuxiliaryOptimizer
-from quantail.settings import Settings
+from tests.helpers.configs import config
 
 
 def test_rmsprop_is_dqns_with_centered_squares_and_epsilon_inside_the_root():
@@ -24,8 +24,8 @@ def test_rmsprop_is_dqns_with_centered_squares_and_epsilon_inside_the_root():
 
 def test_the_settings_name_the_optimizer():
     parameters = [torch.nn.Parameter(torch.zeros(1))]
-    assert isinstance(build_optimizer(Settings(), parameters), torch.optim.Adam)
-    group = build_optimizer(Settings(optimizer="rmsprop"), parameters).param_groups[0]
+    assert isinstance(build_optimizer(config().learner, parameters), torch.optim.Adam)
+    group = build_optimizer(config(optimizer="rmsprop").learner, parameters).param_groups[0]
     assert (group["eps"], group["decay"]) == (pytest.approx(0.01 / 32**2), 0.95)
 
 

@@ -8,10 +8,10 @@ import pytest
 import torch
 
 from quantail.errors import QuantailError
-from quantail.networks import build_network
 from quantail.recipes import AGENTS, compose
 from quantail.risk import CVaR, Neutral
 from quantail.taus import midpoint_taus
+from tests.helpers.configs import build_network
 from tests.helpers.learners import SPEC, batch, given, learner
 from tests.helpers.loops import double_loop
 
@@ -21,7 +21,7 @@ TINY = {"quantiles": 6, "atoms": 11, "online_samples": 4, "target_samples": 5, "
 
 def other_target(mine, seed=9):
     """A target network that is not the online one."""
-    mine.target.load_state_dict(build_network(mine.settings, SPEC, 2, seed).state_dict())
+    mine.target.load_state_dict(build_network(mine.whole, SPEC, 2, seed).state_dict())
     return mine
 
 

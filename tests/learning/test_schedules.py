@@ -8,8 +8,7 @@ import torch
 import quantail as q
 from quantail.learning.schedules import SCHEDULES, Cosine, DecayConfig, Linear
 from quantail.recipes import compose
-from quantail.training import build
-from quantail.training.risk_config import RiskConfig
+from quantail.risk.config import RiskMeasures
 from quantail.training.schedules import Schedules
 from tests.helpers.runs import quick
 
@@ -27,7 +26,7 @@ def test_schedules_have_their_closed_forms(progress, final):
 def schedules(steps, schedule):
     settings = compose("small", {"steps": steps, "learning_rate": 0.5})
     neutral = q.Neutral()
-    return Schedules(settings, RiskConfig(neutral, neutral, neutral), schedule)
+    return Schedules(settings, RiskMeasures(neutral, neutral, neutral), schedule)
 
 
 def test_a_constant_learning_rate_is_never_set():
@@ -50,10 +49,10 @@ def weights(agent):
     return torch.cat([parameter.flatten() for parameter in agent.network.parameters()])
 
 
-def test_a_run_with_a_schedule_learns_otherwise_and_resumes_exactly(tmp_path, monkeypatch):
+def test_a_run_with_a_schedule_learns_otherwise_and_resumes_exactly(tmp_path):
     settings = quick("iqn") | {"steps": 200}
     constant = weights(q.train("CartPole-v1", out=tmp_path / "constant", **settings))
-    monkeypatch.setattr(build, "build_schedule", lambda settings: Linear())
+    settings["schedule"] = "linear"
     whole = weights(q.train("CartPole-v1", out=tmp_path / "whole", **settings))
     q.train("CartPole-v1", out=tmp_path / "half", callbacks=[Stop()], **settings)
     assert torch.equal(whole, weights(q.resume(tmp_path / "half")))

@@ -5,12 +5,11 @@ import numpy as np
 import pytest
 import torch
 
-from quantail.networks import build_network
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.risk import CPW, Custom, CVaR, Neutral, Norm, Pow, Wang
-from quantail.settings import Settings
 from quantail.spaces import ObservationSpec
 from quantail.taus import midpoint_taus, midpoints
+from tests.helpers.configs import build_network, config
 from tests.helpers.learners import given
 
 VECTOR = ObservationSpec((5,), "float32", "vector")
@@ -19,7 +18,7 @@ ACTIONS = 3
 
 
 def network(head, seed=0, **changes):
-    settings = Settings(
+    settings = config(
         head=head, head_size=16, mlp_sizes=(16,), quantiles=8, atoms=11, policy_samples=64, **changes
     )
     return build_network(settings, VECTOR, ACTIONS, seed).double()

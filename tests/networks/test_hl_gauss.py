@@ -7,10 +7,9 @@ from scipy.stats import norm
 
 from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
-from quantail.networks import build_head
 from quantail.networks.losses import gaussian_histogram
-from quantail.settings import Settings
 from quantail.taus import midpoint_taus
+from tests.helpers.configs import build_head, config
 from tests.helpers.learners import learner
 
 LOW, HIGH, BINS, ACTIONS = -4.0, 6.0, 20, 3
@@ -21,9 +20,9 @@ SIGMA = 0.75 * WIDTH
 
 
 def head(**changes):
-    settings = Settings(head="hl-gauss", atoms=BINS, value_min=LOW, value_max=HIGH, head_size=8)
+    settings = config(head="hl-gauss", atoms=BINS, value_min=LOW, value_max=HIGH, head_size=8)
     torch.manual_seed(0)
-    return build_head(settings.with_changes(changes), 5, ACTIONS).double()
+    return build_head(settings.replace(**changes), 5, ACTIONS).double()
 
 
 def features(batch=4):

@@ -6,13 +6,12 @@ import torch
 from torch import nn
 
 from quantail.errors import QuantailError
-from quantail.networks import build_network, build_torso
 from quantail.networks.embeddings import Cosine, Embedding
 from quantail.networks.network import seeded
 from quantail.networks.torsos import MLP
 from quantail.networks.torsos.mlp import MLPConfig
-from quantail.settings import Settings
 from quantail.spaces import ObservationSpec
+from tests.helpers.configs import build_network, build_torso, config
 
 ATARI = ObservationSpec((84, 84), "uint8", "hw", 4)
 MINATAR = ObservationSpec((10, 10, 6), "bool", "hwc")
@@ -25,7 +24,7 @@ def some(spec, batch=3, seed=0):
 
 
 def torso(spec, name="auto"):
-    return build_torso(Settings(torso=name), spec)
+    return build_torso(config(torso=name), spec)
 
 
 @pytest.mark.parametrize(
@@ -42,7 +41,7 @@ def torso(spec, name="auto"):
 def test_every_variant_of_the_papers_appendix_runs_and_every_weight_gets_a_gradient(
     embedding, size, activation, merge
 ):
-    settings = Settings(
+    settings = config(
         embedding=embedding, embedding_size=size, embedding_activation=activation, merge=merge
     )
     network = build_network(settings, VECTOR, 3)
@@ -55,7 +54,7 @@ def test_every_variant_of_the_papers_appendix_runs_and_every_weight_gets_a_gradi
 @pytest.mark.parametrize("spec", [ATARI, MINATAR, VECTOR], ids=["atari", "minatar", "vector"])
 def test_each_level_is_answered_by_itself(spec):
     """A τ on the wrong axis, or rows that mix, would change an answer with its neighbours."""
-    network = build_network(Settings(head_size=32), spec, 4, seed=1)
+    network = build_network(config(head_size=32), spec, 4, seed=1)
     observations, taus = some(spec), torch.rand(3, 5)
     together = network(observations, taus)
     for row, column in itertools.product(range(3), range(5)):
@@ -65,7 +64,7 @@ def test_each_level_is_answered_by_itself(spec):
 
 def test_the_network_is_the_papers_formula():
     torch.manual_seed(0)
-    network = build_network(Settings(head_size=16), VECTOR, 2, seed=3).double()
+    network = build_network(config(head_size=16), VECTOR, 2, seed=3).double()
     x, taus = torch.randn(4, 5, dtype=torch.float64), torch.rand(4, 3, dtype=torch.float64)
     psi = (
         torch.relu(x @ network.torso.layers[1].weight.T + network.torso.layers[1].bias).float().double()
@@ -96,7 +95,7 @@ def test_an_embedding_does_not_depend_on_the_shape_of_its_batch():
 
 
 def test_features_are_computed_once_however_many_levels_are_asked():
-    network = build_network(Settings(head_size=32), ATARI, 4)
+    network = build_network(config(head_size=32), ATARI, 4)
     calls = []
     network.torso.layers[1].register_forward_hook(
         lambda module, inputs, output: calls.append(len(inputs[0]))
@@ -132,7 +131,7 @@ def test_channels_are_found_in_either_layout_and_stacks_keep_their_order():
 
 
 def test_weights_and_biases_start_uniform_within_one_over_root_fan_in():
-    network = build_network(Settings(), ATARI, 4, seed=5)
+    network = build_network(config(), ATARI, 4, seed=5)
     for layer, fan_in in (
         (network.torso.layers[1], 4 * 64),
         (network.head.f[0], 3136),
@@ -147,10 +146,10 @@ def test_weights_and_biases_start_uniform_within_one_over_root_fan_in():
 
 def test_the_seed_alone_decides_the_weights():
     torch.manual_seed(1)
-    a = build_network(Settings(), VECTOR, 2, seed=7).state_dict()
+    a = build_network(config(), VECTOR, 2, seed=7).state_dict()
     torch.manual_seed(2)
-    b = build_network(Settings(), VECTOR, 2, seed=7).state_dict()
-    c = build_network(Settings(), VECTOR, 2, seed=8).state_dict()
+    b = build_network(config(), VECTOR, 2, seed=7).state_dict()
+    c = build_network(config(), VECTOR, 2, seed=8).state_dict()
     assert all(torch.equal(a[k], b[k]) for k in a)
     assert not all(torch.equal(a[k], c[k]) for k in a)
 
@@ -180,7 +179,7 @@ def test_every_layer_is_drawn_from_its_parts_seed_and_the_global_generator_is_le
 
 def test_a_heads_weights_do_not_depend_on_the_torso():
     heads = [
-        build_network(Settings(mlp_sizes=sizes, head_size=8), VECTOR, 2, seed=3).head.state_dict()
+        build_network(config(mlp_sizes=sizes, head_size=8), VECTOR, 2, seed=3).head.state_dict()
         for sizes in ((16,), (32, 16))
     ]
     for name, value in heads[0].items():

@@ -5,13 +5,14 @@ import pytest
 import torch
 from torch.testing import assert_close
 
-from quantail.networks import ReturnNetwork, build_head, build_network, products
+from quantail.networks import ReturnNetwork, products
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.networks.products import merged_linear
 from quantail.networks.torsos import Torso
 from quantail.recipes import compose
 from quantail.registry import NoConfig
 from quantail.spaces import ObservationSpec
+from tests.helpers.configs import build_head, build_network
 
 BATCH, LEVELS, COSINES, FEATURES = 7, 5, 6, 40
 DEAD = [3, 11, 12, *range(20, 38)]  # zero for every state

@@ -6,13 +6,12 @@ import torch
 import torch.nn.functional as F
 
 from quantail.errors import QuantailError
-from quantail.networks import build_network, build_torso
 from quantail.networks.network import seeded
 from quantail.networks.torsos import TORSOS, ImpalaCNN
 from quantail.networks.torsos.impala import ImpalaConfig
 from quantail.recipes import compose
-from quantail.settings import Settings
 from quantail.spaces import ObservationSpec
+from tests.helpers.configs import build_network, build_torso, config
 
 ATARI = ObservationSpec((84, 84), "uint8", "hw", 4)
 MINATAR = ObservationSpec((10, 10, 6), "bool", "hwc")
@@ -21,7 +20,7 @@ FLOATS = ObservationSpec((3, 7, 10), "float32", "chw")
 
 
 def impala(spec, width=1):
-    return seeded(lambda: build_torso(Settings(torso="impala", impala_width=width), spec), 0)
+    return seeded(lambda: build_torso(config(torso="impala", impala_width=width), spec), 0)
 
 
 def by_hand(torso, images):
@@ -77,7 +76,7 @@ def test_impala_takes_images_of_one_pixel_and_refuses_vectors():
 
 
 def test_every_weight_of_impala_gets_a_gradient_through_the_head_and_features_are_nonnegative():
-    network = build_network(Settings(torso="impala", head_size=16), MINATAR, 3)
+    network = build_network(config(torso="impala", head_size=16), MINATAR, 3)
     images = torch.rand(8, 10, 10, 6, generator=torch.Generator().manual_seed(0))
     features = network.features(images)
     assert network.torso.nonnegative
@@ -102,12 +101,12 @@ def test_every_weight_of_impala_gets_a_gradient_through_the_head_and_features_ar
 )
 def test_auto_chooses_the_torso_by_the_observation(shape, layout, name):
     spec = ObservationSpec(shape, "uint8", layout)
-    assert type(build_torso(Settings(), spec)) is TORSOS[name]
+    assert type(build_torso(config(), spec)) is TORSOS[name]
 
 
 def test_a_torsos_config_is_filled_from_the_settings_of_the_same_names():
-    assert build_torso(Settings(mlp_sizes=(7, 3)), VECTOR).config.mlp_sizes == (7, 3)
-    built = build_torso(Settings(torso="impala", impala_width=3), MINATAR)
+    assert build_torso(config(mlp_sizes=(7, 3)), VECTOR).config.mlp_sizes == (7, 3)
+    built = build_torso(config(torso="impala", impala_width=3), MINATAR)
     assert type(built) is ImpalaCNN
     assert built.config == ImpalaConfig(impala_width=3)
 

@@ -89,7 +89,7 @@ def test_the_number_of_dictionaries_is_bounded(monkeypatch):
 
 @pytest.mark.parametrize("game", ["Breakout", "MsPacman"])
 def test_a_million_frames_of_a_real_game_would_fit_in_half_a_gigabyte(game):
-    env = make(f"ALE/{game}-v5", compose("atari-paper", {}))
+    env = make(f"ALE/{game}-v5", compose("atari-paper", {}).environment)
     rng = np.random.default_rng(0)
     frames = CompressedFrames(SPEC, 1_000_000)
     observation, _ = env.reset(seed=0)

@@ -15,20 +15,18 @@ from quantail.replay import (
     Replay,
     Sampler,
     UniformSampler,
-    build_sampler,
-    sampler_class,
 )
-from quantail.settings import Settings
+from tests.helpers.configs import config
 from tests.helpers.replay import filled
 from tests.helpers.runs import Listening, quick, same_learning
 
 
 @pytest.mark.parametrize(("name", "kind"), SAMPLERS.items())
 def test_the_settings_build_the_sampler_that_they_name_with_its_own_settings(name, kind):
-    settings = Settings().with_changes({"sampler": name, "priority_exponent": 0.25})
+    chosen = config(sampler=name, priority_exponent=0.25).replay.sampler
     store, generator = filled().store, np.random.default_rng(0)
-    sampler = build_sampler(settings, store, generator)
-    assert sampler_class(settings) is type(sampler) is kind
+    sampler = chosen.build(store, generator)
+    assert chosen.find() is type(sampler) is kind
     assert (sampler.store, sampler.generator) == (store, generator)
     expected = {UniformSampler: NoConfig(), PrioritizedSampler: PrioritizedConfig(0.25)}
     assert sampler.config == expected[kind]

@@ -89,7 +89,7 @@ def test_parts_can_be_combined_with_flags(tmp_path, capsys):
     assert "K 8, double, 3-step, batch" in said
     assert "replay prioritized, 150 steps" in said
     agent = q.load(run)
-    assert (agent.settings.double, agent.settings.n_step) == (True, 3)
+    assert (agent.config.learner.target.config.double, agent.config.learner.n_step) == (True, 3)
 
 
 def test_contradictory_settings_are_refused_before_the_run_starts(tmp_path, capsys):

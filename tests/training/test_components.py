@@ -15,11 +15,9 @@ from quantail.risk import parse_risk
 from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder
 from quantail.training.build import build_parts
-from quantail.training.risk_config import risk_config_of
-from quantail.training.train import prepare
 from quantail.training.trainer import Trainer
 from tests.helpers.graph import values_of
-from tests.helpers.runs import quick
+from tests.helpers.runs import prepare, quick
 from tests.helpers.sealed import editing
 
 AGENTS = ("iqn", "rainbow")
@@ -178,8 +176,8 @@ NOT_RESTORED = {
 def restored(run):
     folder = RunFolder(run)
     info = folder.read()
-    config = risk_config_of(info.settings, parse_risk(info.settings.risk), None)
-    trainer = Trainer(build_parts(folder, info, info.env, config, torch.device("cpu")))
+    measures = info.config.risk.measures(parse_risk(info.config.risk.risk))
+    trainer = Trainer(build_parts(folder, info, info.env, measures, torch.device("cpu")))
     trainer.restore(Checkpoints(folder.checkpoints).read("last"))
     trainer.start()
     return trainer

@@ -16,8 +16,7 @@ from quantail.errors import QuantailError
 from quantail.files import SEAL, checksum
 from quantail.runs.folder import RunFolder
 from quantail.runs.history import read_history
-from quantail.training.train import prepare
-from tests.helpers.runs import QUICK, Listening, command, quick, rows, same_learning
+from tests.helpers.runs import QUICK, Listening, command, prepare, quick, rows, same_learning
 from tests.helpers.sealed import editing
 
 
@@ -85,7 +84,7 @@ def test_the_layout_of_a_file_may_change_but_not_its_content(run):
 
 def test_extending_a_run_updates_its_checksum(run):
     RunFolder(run).extend(1234)
-    assert RunFolder(run).read().settings.steps == 1234
+    assert RunFolder(run).read().config.run.steps == 1234
 
 
 def test_the_error_for_settings_of_another_version_names_them(run):

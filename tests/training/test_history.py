@@ -16,14 +16,14 @@ def changed(run, target, *, preset="small", env="CartPole-v1", **settings):
     """Copy a run and change its preset, environment or settings."""
     shutil.copytree(run, target)
     with editing(target / "run.json") as about:
-        about |= {"preset": preset, "env": env}
-        about["settings"] |= settings
+        about |= {"env": env}
+        about["settings"] |= settings | {"preset": preset}
     return target
 
 
 def test_runs_that_differ_only_by_their_seed_form_one_group(cartpoles):
     groups = group_runs([read_history(cartpoles / name) for name in ("dqn-0", "iqn-1", "iqn-0")])
-    assert [(group.label, [run.settings.seed for run in group.runs]) for group in groups] == [
+    assert [(group.label, [run.config.run.seed for run in group.runs]) for group in groups] == [
         ("dqn", [0]),
         ("iqn", [0, 1]),
     ]

@@ -87,7 +87,7 @@ def assert_learned(agent):
     assert len(rows) == 45
     assert near.sum() == 20
     print(
-        f"{agent.settings.agent}, seed {agent.settings.seed}: distance {distances.mean():.2f}, "
+        f"{agent.config.run.agent}, seed {agent.config.run.seed}: distance {distances.mean():.2f}, "
         f"at most {distances.max():.2f}; CVaR(0.1) off by {tail.mean():.2f}, "
         f"near {tail[near].max():.2f}"
     )
@@ -142,7 +142,9 @@ def assert_risk_averse(agent, tolerance):
         float(CVaR(0.1).value(solution.distribution((0, 0))))
         for solution in (follow(world, policy), solve(world, CVaR(0.1)))
     )
-    print(f"{agent.settings.agent}, seed {agent.settings.seed}: {walk(agent)}, CVaR(0.1) {value:.2f}")
+    print(
+        f"{agent.config.run.agent}, seed {agent.config.run.seed}: {walk(agent)}, CVaR(0.1) {value:.2f}"
+    )
     assert walk(agent)[0] == "up"
     assert value > best - tolerance
 
@@ -162,7 +164,7 @@ def test_with_every_seed_a_risk_averse_agent_walks_above_the_cliff(trained, agen
 def assert_near(agent, name, bound):
     world = WORLDS[name]()
     found = [row.distance for row in compare_with_exact(agent, world)]
-    print(f"{agent.settings.agent} in {name}: distance {np.mean(found):.3f}, at most {max(found):.3f}")
+    print(f"{agent.config.run.agent} in {name}: distance {np.mean(found):.3f}, at most {max(found):.3f}")
     assert np.mean(found) < bound
     assert agent.act(world.number(world.states[0])) == solve(world).policy[world.states[0]]
 

@@ -6,7 +6,7 @@ from unittest.mock import MagicMock
 import pytest
 from tensorboard.backend.event_processing.event_accumulator import EventAccumulator
 
-from quantail.settings import Settings
+from quantail.config import Config
 from quantail.training.loggers.tensorboard import TensorBoard
 from quantail.training.loggers.wandb import WeightsAndBiases
 from tests.helpers.runs import QUICK, command, flags, quantail
@@ -72,7 +72,7 @@ def test_weights_and_biases_continues_a_run_that_it_knows(tmp_path, monkeypatch)
     options_given = {}
     monkeypatch.setattr(wandb, "init", lambda **options: options_given.update(options) or MagicMock())
     (tmp_path / "run.json").write_text('{"created": "today"}')
-    WeightsAndBiases(Settings().with_changes({"wandb": "a-project"}), tmp_path)
+    WeightsAndBiases(Config.fitting({"wandb": "a-project"}), tmp_path)
     assert options_given["resume"] == "allow"
     assert len(options_given["id"]) == 16
 

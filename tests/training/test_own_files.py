@@ -16,12 +16,12 @@ from quantail.files import hold, is_held
 from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder
 from quantail.runs.tables import TABLES
-from quantail.training.train import prepare
 from tests.helpers.runs import (
     QUICK,
     Listening,
     flags,
     killed_at,
+    prepare,
     quantail,
     quick,
     rows,

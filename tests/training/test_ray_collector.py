@@ -25,9 +25,8 @@ from quantail.recipes import compose
 from quantail.replay.store import FINAL, TERMINAL
 from quantail.risk import CVaR, Neutral
 from quantail.spaces import ObservationSpec
-from quantail.training.train import prepare
 from tests.helpers.crowded import crowded, unmarked
-from tests.helpers.runs import TINY, Listening, flags
+from tests.helpers.runs import TINY, Listening, flags, prepare
 from tests.helpers.runs import quantail as command
 
 pytest.importorskip("ray")
@@ -123,7 +122,7 @@ def test_an_actor_whose_chunk_is_lost_is_replaced_and_repeated_losses_end_the_ru
     collector.truncate = lambda env, frame: truncated.append(env)
     collector._start_actor = lambda index: collector.pending.update({object(): index})
     collector.info = SimpleNamespace(
-        settings=compose("small", {"engine": "ray", "actors": 2, "num_envs": 2}),
+        config=compose("small", {"engine": "ray", "actors": 2, "num_envs": 2}),
         observation=ObservationSpec((4,), "float32", "vector"),
     )
     collector.learner, collector.clock = SimpleNamespace(updates=0), Clock()
@@ -141,9 +140,9 @@ def test_an_actor_whose_chunk_is_lost_is_replaced_and_repeated_losses_end_the_ru
 
 
 def test_the_ray_engine_uses_prioritized_replay_by_default():
-    assert compose("small", {}).sampler == "uniform"
-    assert compose("small", {"engine": "ray"}).sampler == "prioritized"
-    assert compose("small", {"engine": "ray", "sampler": "uniform"}).sampler == "uniform"
+    assert compose("small", {}).to_dict()["sampler"] == "uniform"
+    assert compose("small", {"engine": "ray"}).to_dict()["sampler"] == "prioritized"
+    assert compose("small", {"engine": "ray", "sampler": "uniform"}).to_dict()["sampler"] == "uniform"
     with pytest.raises(QuantailError, match="actors has no effect here"):
         compose("small", {"actors": 3})
 
@@ -151,8 +150,8 @@ def test_the_ray_engine_uses_prioritized_replay_by_default():
 def test_a_chunk_has_the_transitions_of_each_environment_in_the_order_of_time(tmp_path):
     trainer = prepare("CartPole-v1", out=tmp_path / "run", steps=200, **TINY | {"mlp_sizes": [16]})
     info = trainer.info
-    settings = info.settings.with_changes({"engine": "ray", "actors": 3, "num_envs": 2})
-    info = type(info)(**{**vars(info), "settings": settings})
+    settings = info.config.replace(engine="ray", actors=3, num_envs=2, sampler="uniform")
+    info = type(info)(**{**vars(info), "config": settings})
     remote = RemoteActor(info, "CartPole-v1", Neutral(), index=1, restart=0, parts={})
     online = trainer.learner.online.state_dict()
     weights = {name: tensor.numpy() for name, tensor in online.items()}

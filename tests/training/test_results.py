@@ -8,7 +8,8 @@ import pytest
 
 import quantail
 from quantail.errors import QuantailError
-from quantail.evaluation import PROTOCOLS, Evaluation, Protocol
+from quantail.evaluation.evaluate import Evaluation
+from quantail.evaluation.protocols import PROTOCOLS, Protocol
 from quantail.evaluation.results import Result, require_one_protocol
 from quantail.evaluation.starts import read_recording
 from quantail.risk import CVaR, Neutral

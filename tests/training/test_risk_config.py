@@ -9,16 +9,14 @@ import quantail
 from quantail.errors import QuantailError
 from quantail.recipes import compose
 from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang, parse_risk
-from quantail.training.risk_config import describe_risk, risk_config_of
-from quantail.training.train import prepare
-from tests.helpers.runs import QUICK, command, same_learning
+from tests.helpers.runs import QUICK, command, prepare, same_learning
 
 CARTPOLE = QUICK["CartPole-v1"] | {"n_step": 1}
 
 
 def risk_config(**changes):
-    settings = compose("small", changes)
-    return risk_config_of(settings, parse_risk(settings.risk))
+    config = compose("small", changes)
+    return config.risk.measures(parse_risk(config.risk.risk))
 
 
 @pytest.mark.parametrize(
@@ -90,9 +88,9 @@ def test_measures_are_saved_in_their_canonical_text_form(tmp_path):
 
 
 def test_the_risk_configuration_can_be_described():
-    assert describe_risk(compose("small", {})) == "neutral"
+    assert compose("small", {}).risk.describe() == "neutral"
     changes = {"risk": "cvar:0.1", "evaluation_risk": "neutral", "risk_anneal_steps": 2000}
-    assert describe_risk(compose("small", changes)) == (
+    assert compose("small", changes).risk.describe() == (
         "cvar:0.1, evaluation neutral, annealed over 2,000 steps"
     )
 

@@ -120,7 +120,7 @@ def test_every_return_is_in_the_histogram(values):
 
 def test_quantile_functions_are_drawn_against_tau_one_for_each_action():
     mine = agent()
-    observation, _ = make("CartPole-v1", mine.settings).reset(seed=0)
+    observation, _ = make("CartPole-v1", mine.config.environment).reset(seed=0)
     axes = quantile_functions(mine, Moment(0, observation, None)).axes[0]
     for line in axes.lines:
         action = int(line.get_label().split()[1].rstrip(","))
@@ -131,7 +131,7 @@ def test_quantile_functions_are_drawn_against_tau_one_for_each_action():
 
 def test_all_actions_are_drawn_and_the_best_are_labelled():
     mine = agent("ALE/Seaquest-v5", "atari-paper", policy_samples=2, head_size=16)
-    observation, _ = make("ALE/Seaquest-v5", mine.settings).reset(seed=0)
+    observation, _ = make("ALE/Seaquest-v5", mine.config.environment).reset(seed=0)
     axes = quantile_functions(mine, Moment(0, observation, None)).axes[0]
     labelled = [line for line in axes.lines if not line.get_label().startswith("_")]
     assert len(axes.lines) == 18
@@ -148,7 +148,7 @@ def test_a_profile_is_the_share_above_each_threshold():
 def test_moments_are_where_values_differ_most_and_where_the_return_is_most_uncertain():
     mine = agent("MinAtar/Breakout-v1", "minatar")
     moments = find_moments(mine, seed=3)
-    env = make("MinAtar/Breakout-v1", mine.settings)
+    env = make("MinAtar/Breakout-v1", mine.config.environment)
     observation, _ = env.reset(seed=3)
     differences, spread, over = [], [], False
     taus = (np.arange(32) + 0.5) / 32

@@ -12,7 +12,8 @@ from PIL import Image
 
 import quantail
 from quantail.errors import QuantailError
-from quantail.evaluation import Evaluation, Protocol
+from quantail.evaluation.evaluate import Evaluation
+from quantail.evaluation.protocols import Protocol
 from quantail.risk import Neutral
 from quantail.runs.history import group_runs, read_history
 from quantail.runs.results import save_result

@@ -59,8 +59,9 @@ def test_a_figure_of_partial_results_says_how_many_runs_are_done(tmp_path, name,
 
 def test_the_heat_map_shows_the_mean_of_each_cell_and_the_references(tmp_path):
     def by_samples(job, progress):
-        s = job.settings
-        return {"dqn": 1.25, "qr-dqn": 3.75}.get(s.agent, s.online_samples + s.target_samples / 100)
+        if job.config.head.name == "implicit":
+            return job.config.head.config.online_samples + job.config.head.config.target_samples / 100
+        return {"dqn": 1.25, "qr-dqn": 3.75}[job.config.run.agent]
 
     folder = fake_results(tmp_path / "study", read_study("samples", small=True), by_samples)
     said = texts(figure_of(folder))
@@ -82,7 +83,9 @@ def test_a_heat_map_names_missing_references_and_its_bar_is_in_percent(tmp_path)
         tmp_path / "part",
         study,
         rising,
-        there=lambda job: not job.config.reference or (job.settings.agent == "dqn" and "Ast" in job.env),
+        there=lambda job: (
+            not job.combination.reference or (job.config.run.agent == "dqn" and "Ast" in job.env)
+        ),
     )
     said = texts(figure_of(part))
     seeds = study.seeds

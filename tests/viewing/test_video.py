@@ -44,7 +44,7 @@ def test_a_video_has_a_different_frame_for_each_decision(tmp_path):
 def test_decisions_are_those_of_the_agent_under_the_risk_measure():
     mine = agent("MinAtar/Breakout-v1", "minatar")
     played = with_pictures("MinAtar/Breakout-v1", mine)
-    env = make("MinAtar/Breakout-v1", mine.settings)
+    env = make("MinAtar/Breakout-v1", mine.config.environment)
     observation, _ = env.reset(seed=2)
     score = 0.0
     decisions = list(play_decisions(mine, played, CVaR(0.1), 6, seed=2))

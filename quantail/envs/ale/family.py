@@ -13,6 +13,8 @@ from quantail.envs.ale.game import AtariGame, rom_path
 from quantail.envs.family import EnvFamily, entry_point
 from quantail.envs.human import JOYSTICK, Controls, HumanPlay
 from quantail.extras import require_extra
+from quantail.parts import Group
+from quantail.settings import MACHADO, OURS, setting
 
 Env = gym.Env[Any, Any]
 
@@ -22,14 +24,41 @@ CONSOLE |= {(1, 1): 6, (-1, 1): 7, (1, -1): 8, (-1, -1): 9}
 
 
 @dataclass(frozen=True)
-class AleConfig:
+class AleConfig(Group):
     """The settings that only ALE games have."""
 
-    action_repeat: int = 1
-    no_ops: int = 0
-    sticky: float = 0.0
-    resize: str = "bilinear"
-    life_loss_ends: bool = False
+    action_repeat: int = setting(
+        1,
+        "number of frames for which each action is repeated (frame skip)",
+        unit="frames",
+        source=OURS,
+        least=1,
+    )
+    no_ops: int = setting(
+        0,
+        "maximum number of no-op actions at the start of an episode, sampled uniformly",
+        unit="frames",
+        source=OURS,
+        least=0,
+    )
+    sticky: float = setting(
+        0.0,
+        "sticky actions, the probability at each frame that the previous action is repeated",
+        source=MACHADO,
+        least=0,
+        most=1,
+    )
+    resize: str = setting(
+        "bilinear",
+        "interpolation for resizing the screen to 84×84; Dopamine and the original DQN use area",
+        source="DQN Zoo, Quan and Ostrovski 2020",
+        choices=("bilinear", "area"),
+    )
+    life_loss_ends: bool = setting(
+        False,
+        "treat the loss of a life as terminal for learning; the episode continues",
+        source=OURS,
+    )
 
 
 class ConsolePlay(HumanPlay):

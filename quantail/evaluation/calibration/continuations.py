@@ -112,7 +112,7 @@ def _continue(
     _require_same(observation, rollout.checksums[step])
     adapter.reseed(seed)
     action, rewards = rollout.actions[step], []
-    discount = agent.settings.discount
+    discount = agent.config.learner.discount
     for _ in range(max_wait(discount)):
         result = take_step(agent, adapter, action)
         rewards.append(result.reward)

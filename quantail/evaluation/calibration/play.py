@@ -81,7 +81,7 @@ def take_step(agent: Agent, adapter: Adapter, action: int) -> Step:
     """Take one step in the environment."""
     observation, reward, terminated, truncated, info = adapter.step(action)
     ends = adapter.ends_return(terminated, info)
-    reward = training_reward(agent.settings, reward)
+    reward = training_reward(agent.config.environment, reward)
     return Step(observation, reward, ends, terminated, truncated and not terminated)
 
 
@@ -93,7 +93,7 @@ def play_episode(
     The adapter must have no time limit, because the learned distribution has none: training bootstraps
     over truncation. All lives of a game belong to the same episode.
     """
-    discount = agent.settings.discount
+    discount = agent.config.learner.discount
     recorder = _Recorder(agent)
     rewards: list[float] = []
     ends: list[bool] = []

@@ -5,6 +5,7 @@ from collections.abc import Sequence
 import numpy as np
 
 from quantail.agents.agent import Agent, Risk, require_agent
+from quantail.config import Config
 from quantail.envs import EnvSource, make
 from quantail.envs.limits import take_off_limit
 from quantail.envs.source import require_fresh
@@ -14,10 +15,7 @@ from quantail.evaluation.calibration.play import Rollout, first_steps, known_ste
 from quantail.evaluation.calibration.ranks import rank, stratified_normal, tolerance
 from quantail.evaluation.calibration.result import Calibration
 from quantail.evaluation.protocols import LONGEST
-from quantail.networks import head_class
-from quantail.parts import part_of
 from quantail.risk import RiskMeasure, parse_risk
-from quantail.settings import Settings
 from quantail.validation import whole_number
 
 
@@ -43,13 +41,13 @@ def calibrate(
     seed = whole_number("seed", seed, 0)
     source = agent.env if env is None else env
     measure = agent.risk if risk is None else parse_risk(risk)
-    adapter = make(source, agent.settings)
+    adapter = make(source, agent.config.environment)
     require_fresh(source)
     limit = min(take_off_limit(adapter) or LONGEST, LONGEST)
     try:
         seeds = [int(np.random.default_rng([seed, i]).integers(2**31)) for i in range(episodes)]
         played = [play_episode(agent, adapter, measure, i, each, limit) for i, each in enumerate(seeds)]
-        rollouts, remarks = _with_known_returns(played, agent.settings.discount, adapter.name)
+        rollouts, remarks = _with_known_returns(played, agent.config.learner.discount, adapter.name)
         probes = (
             probe_states(agent, adapter, measure, rollouts, states, continuations, seed)
             if states
@@ -57,7 +55,7 @@ def calibrate(
         )
     finally:
         adapter.close()
-    remarks += [*mismatch_remarks(agent.settings, measure), *adapter.family.remarks()]
+    remarks += [*mismatch_remarks(agent.config, measure), *adapter.family.remarks()]
     return build_calibration(
         adapter.name, measure, rollouts, probes, remarks, checkpoint=agent.checkpoint, seed=seed
     )
@@ -114,16 +112,16 @@ def _with_known_returns(
     return known, [remark]
 
 
-def mismatch_remarks(settings: Settings, risk: RiskMeasure) -> list[str]:
+def mismatch_remarks(config: Config, risk: RiskMeasure) -> list[str]:
     """Return the reasons why a correct distribution may differ from the returns of the played policy."""
     remarks = []
-    target = settings.target_risk or settings.risk
-    is_distributional = not head_class(settings).mean_only
+    target = config.risk.target_risk or config.risk.risk
+    is_distributional = not config.head.find().mean_only
     if not is_distributional:
         remarks.append(
-            f"{settings.agent} learns only the mean: look at the bias, not at the distribution"
+            f"{config.run.agent} learns only the mean: look at the bias, not at the distribution"
         )
-    if extra := part_of("target", settings).extra_terms:
+    if extra := config.learner.target.find().extra_terms:
         remarks.append(
             f"the distribution includes {extra}, so it is not that of the rewards alone and need not "
             "agree with the measured returns"
@@ -133,9 +131,9 @@ def mismatch_remarks(settings: Settings, risk: RiskMeasure) -> list[str]:
             f"the distribution is that of the policy under {target}, but the episodes were played under "
             f"{risk}: they need not agree"
         )
-    if settings.n_step > 1:
+    if config.learner.n_step > 1:
         remarks.append(
-            f"with n_step {settings.n_step} the first rewards of a target come from the exploring "
+            f"with n_step {config.learner.n_step} the first rewards of a target come from the exploring "
             "policy and are part of the distribution; the episodes were played by the greedy policy"
         )
     return remarks

@@ -66,6 +66,7 @@ class ReturnHead(nn.Module):
     # standard deviation come to agree with any truth.
     parametric: ClassVar[bool] = False
     supports_dueling: ClassVar[bool] = False  # whether it builds dueling layers where the spec asks
+    tau_sampling: str = "independent"  # how training samples its fractions τ (see `sample_taus`)
 
     def __init__(self, spec: HeadSpec, config: Any) -> None:
         super().__init__()

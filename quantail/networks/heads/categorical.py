@@ -9,16 +9,21 @@ from quantail.distributions import ReturnDistribution, select_actions
 from quantail.errors import QuantailError
 from quantail.networks.heads.base import HeadSpec, LossOutput, ReturnHead, mlp_head
 from quantail.networks.losses import categorical_divergence, project
+from quantail.parts import Group
+from quantail.settings import C51, setting
 from quantail.taus import TauSampler
 
 
 @dataclass(frozen=True)
-class CategoricalConfig:
-    atoms: int = 51
-    value_min: float = -10.0
-    value_max: float = 10.0
+class CategoricalConfig(Group):
+    """Fixed returns, evenly spaced."""
+
+    atoms: int = setting(51, "number of atoms of the categorical distribution", source=C51, least=2)
+    value_min: float = setting(-10.0, "lowest return that the head represents (v_min)", source=C51)
+    value_max: float = setting(10.0, "highest return that the head represents (v_max)", source=C51)
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.value_min >= self.value_max:
             raise QuantailError(
                 f"value_min {self.value_min:g} is not below value_max {self.value_max:g}: "

@@ -9,14 +9,21 @@ from quantail.distributions import ReturnDistribution
 from quantail.errors import QuantailError
 from quantail.networks.heads.base import HeadSpec, LossOutput, ReturnHead, mlp_head, scale_gradient
 from quantail.networks.losses import huber
+from quantail.parts import Group
+from quantail.settings import NATURE, setting
 from quantail.taus import TauSampler
 
 
 @dataclass(frozen=True)
-class ExpectedConfig:
-    kappa: float = 1.0
+class ExpectedConfig(Group):
+    """The Huber loss of the mean."""
+
+    kappa: float = setting(
+        1.0, "threshold at which the Huber loss becomes linear", source=NATURE, least=0
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.kappa == 0:
             raise QuantailError(
                 "kappa 0 would learn the median: with head expected it takes more than 0."

@@ -12,16 +12,21 @@ from quantail.networks.heads.base import AuxiliaryOptimizer, HeadSpec, LossOutpu
 from quantail.networks.heads.implicit import EmbeddingConfig, ImplicitConfig, ImplicitQuantiles
 from quantail.networks.heads.quantiles import quantile_loss
 from quantail.networks.losses import fraction_loss
+from quantail.settings import FQF, setting
 from quantail.taus import TauSampler
 
 
 @dataclass(frozen=True)
 class FractionsConfig(EmbeddingConfig):
-    quantiles: int = 32
-    kappa: float = 1.0
-    fraction_rate: float = 2.5e-9
+    """Learned quantile fractions."""
+
+    quantiles: int = setting(32, "number of learned quantile fractions", source=FQF, least=1)
+    fraction_rate: float = setting(
+        2.5e-9, "learning rate of FQF's fraction proposal network", source=FQF, least=0
+    )
 
     def __post_init__(self) -> None:
+        super().__post_init__()
         if self.quantiles < 2:
             raise QuantailError(
                 "quantiles 1 leaves no fraction to learn: head fractions takes at least 2."

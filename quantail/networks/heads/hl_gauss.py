@@ -9,12 +9,22 @@ from quantail.distributions import ReturnDistribution, select_actions
 from quantail.networks.heads.base import HeadSpec, LossOutput, ReturnHead, mlp_head
 from quantail.networks.heads.categorical import CategoricalConfig, log_probs_of
 from quantail.networks.losses import cross_entropy, gaussian_histogram
+from quantail.settings import C51, HL_GAUSS, setting
 from quantail.taus import TauSampler
 
 
 @dataclass(frozen=True)
 class HLGaussConfig(CategoricalConfig):
-    hl_gauss_sigma: float = 0.75  # in widths of a bin
+    """Bins, and the width of the target's Gaussian."""
+
+    atoms: int = setting(51, "number of bins of the hl-gauss head", source=C51, least=2)
+    hl_gauss_sigma: float = setting(
+        0.75,
+        "standard deviation of the Gaussian around a target, in widths of a bin",
+        unit="bins",
+        source=HL_GAUSS,
+        least=0.01,
+    )
 
     @property
     def sigma(self) -> float:

@@ -8,28 +8,58 @@ from torch import Tensor, nn
 from quantail.distributions import ReturnDistribution
 from quantail.networks.embeddings import Embedding
 from quantail.networks.heads.base import HeadSpec, LossOutput, ReturnHead, mlp_head, of_actions
-from quantail.networks.heads.quantiles import quantile_loss
+from quantail.networks.heads.quantiles import HuberConfig, quantile_loss
 from quantail.networks.layers import weights_of
 from quantail.networks.products import merged_linear, use_sparse_product
 from quantail.risk import DecisionContext, RiskMeasure
+from quantail.settings import PAPER, setting
 from quantail.taus import TauSampler
 
 
 @dataclass(frozen=True)
-class EmbeddingConfig:
-    embedding: str = "cosine"
-    embedding_size: int = 64
-    embedding_activation: str = "relu"
-    merge: str = "multiply"
+class EmbeddingConfig(HuberConfig):
+    """The embedding φ of the quantile fraction, and how it meets the features ψ."""
+
+    embedding: str = setting(
+        "cosine",
+        "embedding of the quantile fraction",
+        source=PAPER,
+        choices=("cosine", "mlp", "linear"),
+    )
+    embedding_size: int = setting(
+        64, "number of cosines, or of hidden units of the mlp embedding", source=PAPER, least=1
+    )
+    embedding_activation: str = setting(
+        "relu", "activation function after the embedding", source=PAPER, choices=("relu", "sigmoid")
+    )
+    merge: str = setting(
+        "multiply",
+        "how features f and embedding e are combined: f e, [f, e] or f (1 + e)",
+        source=PAPER,
+        choices=("multiply", "concatenate", "residual"),
+    )
 
 
 @dataclass(frozen=True)
 class ImplicitConfig(EmbeddingConfig):
-    online_samples: int = 64  # N
-    target_samples: int = 64  # N′
-    policy_samples: int = 32  # K
-    tau_sampling: str = "independent"
-    kappa: float = 1.0
+    """Implicit quantiles: how many fractions are sampled, and how."""
+
+    online_samples: int = setting(
+        64, "number of sampled quantile fractions of the prediction (N)", source=PAPER, least=1
+    )
+    target_samples: int = setting(
+        64, "number of sampled quantile fractions of the target (N′)", source=PAPER, least=1
+    )
+    policy_samples: int = setting(
+        32, "number of sampled quantile fractions for choosing an action (K)", source=PAPER, least=1
+    )
+    tau_sampling: str = setting(
+        "independent",
+        "how quantile fractions are sampled: independently, one from each interval of length 1/N, in "
+        "pairs t and 1 − t, or shared by the whole batch",
+        source=PAPER,
+        choices=("independent", "stratified", "antithetic", "shared"),
+    )
 
 
 class ImplicitQuantiles(ReturnHead):
@@ -49,7 +79,7 @@ class ImplicitQuantiles(ReturnHead):
         self.phi = Embedding(
             config.embedding, config.embedding_size, config.embedding_activation, spec.num_features
         )
-        self.merge = config.merge
+        self.merge, self.tau_sampling = config.merge, config.tau_sampling
         # Zeros of ψ and φ are zeros of the merge, and may be skipped where ψ comes from a ReLU.
         self.sparse = config.merge == "multiply" and self.phi.rectified and spec.nonnegative
         inputs = (2 if config.merge == "concatenate" else 1) * spec.num_features

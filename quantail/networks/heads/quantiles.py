@@ -7,13 +7,28 @@ from torch import Tensor
 from quantail.distributions import ReturnDistribution, select_actions
 from quantail.networks.heads.base import HeadSpec, LossOutput, ReturnHead, mlp_head
 from quantail.networks.losses import quantile_huber_loss
+from quantail.parts import Group
+from quantail.settings import QR, setting
 from quantail.taus import TauSampler, midpoints
 
 
 @dataclass(frozen=True)
-class QuantilesConfig:
-    quantiles: int = 200
-    kappa: float = 1.0
+class HuberConfig(Group):
+    """The quantile Huber loss."""
+
+    kappa: float = setting(
+        1.0,
+        "threshold at which the quantile Huber loss becomes linear; 0 gives the plain quantile loss",
+        source=QR,
+        least=0,
+    )
+
+
+@dataclass(frozen=True)
+class QuantilesConfig(HuberConfig):
+    """Fixed quantiles."""
+
+    quantiles: int = setting(200, "number of fixed quantiles", source=QR, least=1)
 
 
 class FixedQuantiles(ReturnHead):

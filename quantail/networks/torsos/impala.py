@@ -6,14 +6,20 @@ from torch import Tensor, nn
 
 from quantail.networks.torsos.base import Torso
 from quantail.networks.torsos.inputs import ImageInput, require_images
+from quantail.parts import Group
+from quantail.settings import IMPALA, setting
 from quantail.spaces import ObservationSpec
 
 CHANNELS = (16, 32, 32)  # of the three blocks, at width 1
 
 
 @dataclass(frozen=True)
-class ImpalaConfig:
-    impala_width: int = 1
+class ImpalaConfig(Group):
+    """The width of the impala torso."""
+
+    impala_width: int = setting(
+        1, "multiplies the channels 16, 32 and 32 of the impala torso", source=IMPALA, least=1
+    )
 
 
 class ImpalaCNN(Torso):

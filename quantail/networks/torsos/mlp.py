@@ -7,12 +7,17 @@ from torch import Tensor, nn
 
 from quantail.networks.torsos.base import Torso
 from quantail.networks.torsos.inputs import VectorInput
+from quantail.settings import OURS, setting
 from quantail.spaces import ObservationSpec
 
 
 @dataclass(frozen=True)
 class MLPConfig:
-    mlp_sizes: tuple[int, ...] = (128,)
+    """The layers of the mlp torso."""
+
+    mlp_sizes: tuple[int, ...] = setting(
+        (128,), "sizes of the hidden layers of the mlp torso", unit="units", source=OURS, least=1
+    )
 
 
 class MLP(Torso):

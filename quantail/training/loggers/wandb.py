@@ -4,10 +4,10 @@ import hashlib
 from pathlib import Path
 from typing import Any
 
+from quantail.config import Config
 from quantail.errors import QuantailError
 from quantail.extras import require_extra
 from quantail.files import read_json
-from quantail.settings import Settings
 from quantail.training.callbacks import Callback
 from quantail.training.loggers.numbers import evaluation_numbers, training_numbers
 from quantail.training.progress import Progress
@@ -20,24 +20,24 @@ class WeightsAndBiases(Callback):
     last checkpoint cannot be removed and are sent again.
     """
 
-    def __init__(self, settings: Settings, run: Path) -> None:
+    def __init__(self, config: Config, run: Path) -> None:
         require_extra("wandb", "the setting wandb")
         import wandb
 
         identity = f"{run.name} {read_json(run / 'run.json')['created']}"
         try:
             self._run: Any = wandb.init(
-                project=settings.wandb,
+                project=config.run.wandb,
                 name=run.name,
                 id=hashlib.sha256(identity.encode()).hexdigest()[:16],
                 resume="allow",
                 dir=str(run),
-                config=settings.to_dict(),
+                config=config.to_dict(),
                 settings=wandb.Settings(silent=True, console="off"),
             )
         except Exception as error:
             raise QuantailError(
-                f"the wandb project {settings.wandb} cannot be opened: {str(error).rstrip('.')}. Set "
+                f"the wandb project {config.run.wandb} cannot be opened: {str(error).rstrip('.')}. Set "
                 "WANDB_MODE=offline to write to the run's folder only."
             ) from error
         self._run.define_metric("*", step_metric="steps")

@@ -7,7 +7,7 @@ from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
 from quantail.envs import EnvSource
-from quantail.envs.families import with_settings
+from quantail.envs.families import configured
 from quantail.envs.training_reward import training_reward
 from quantail.evaluation.calibration.play import discounted_returns
 from quantail.risk import RiskMeasure
@@ -62,7 +62,7 @@ class Player:
         """Change the agent, from this decision on; it must use the same environment."""
         self.agent = agent
         # Returns end where the learning of this agent ends them.
-        self.env.family = with_settings(self.env.family, agent.settings, self.env.name)
+        self.env.family = configured(self.env.family, agent.config.environment)
         if not self.over:
             self._update_scene()
 
@@ -74,7 +74,7 @@ class Player:
         predicted = float(self.scene.means[self.scene.chosen])
         self.observation, reward, terminated, truncated, info = self.env.step(action)
         self.trace.predicted.append(predicted)
-        self.trace.rewards.append(training_reward(self.agent.settings, reward))
+        self.trace.rewards.append(training_reward(self.agent.config.environment, reward))
         self.trace.ends.append(self.env.ends_return(terminated, info))
         self.steps += 1
         self.score += reward

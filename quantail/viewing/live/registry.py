@@ -6,7 +6,6 @@ from pathlib import Path
 from quantail.agents.agent import Agent
 from quantail.envs import find_family
 from quantail.errors import QuantailError
-from quantail.networks import head_class
 from quantail.runs.checkpoints import Checkpoints
 from quantail.runs.folder import RunFolder
 from quantail.training.train import load
@@ -46,8 +45,8 @@ class RunRegistry:
         return [
             {
                 "name": folder.path.name,
-                "agent": info.settings.agent,
-                "mean_only": head_class(info.settings).mean_only,
+                "agent": info.config.run.agent,
+                "mean_only": info.config.head.find().mean_only,
                 "checkpoints": self.checkpoints(number),
             }
             for number, (folder, info) in enumerate(zip(self.folders, self.infos, strict=True))

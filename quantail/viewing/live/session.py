@@ -20,6 +20,7 @@ STRIP_STEPS = 240  # newest steps of the episode that are shown
 GRID_POINTS = 120  # of a density
 JPEG_PIXELS = 256 * 256  # a picture with at least so many pixels is sent as JPEG
 MAX_WIDTH = 640  # of a picture, in pixels
+MAX_SEED = 2**31 - 1
 
 
 class Session:
@@ -51,7 +52,7 @@ class Session:
         elif self._waited < self.speed:
             self._waited += 1
         else:
-            self.restart(self.seed + 1)
+            self._next({})
 
     @property
     def over(self) -> bool:
@@ -80,7 +81,7 @@ class Session:
             "measures": measures(self.players[0].agent.risk),
             "speeds": SPEEDS,
             "taus": _rounded(TAUS),
-            "discount": self.registry.infos[0].settings.discount,
+            "discount": self.registry.infos[0].config.learner.discount,
         }
 
     def show(self) -> dict[str, Any]:
@@ -107,7 +108,10 @@ class Session:
         self.step()
 
     def _restart(self, command: dict[str, Any]) -> None:
-        self.restart(whole_number("seed", command.get("seed", self.seed), 0, 2**31 - 1))
+        self.restart(whole_number("seed", command.get("seed", self.seed), 0, MAX_SEED))
+
+    def _next(self, command: dict[str, Any]) -> None:
+        self.restart(min(self.seed + 1, MAX_SEED))
 
     def _speed(self, command: dict[str, Any]) -> None:
         self.speed = one_of("speed", command.get("speed"), SPEEDS)
@@ -162,6 +166,7 @@ COMMANDS: dict[str, Any] = {
     "play": Session._play,
     "step": Session._step_once,
     "restart": Session._restart,
+    "next": Session._next,
     "speed": Session._speed,
     "view": Session._view,
     "risk": Session._risk,
@@ -179,7 +184,7 @@ def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
     """Return everything that is shown of a player."""
     scene, trace = player.scene, player.trace
     begin = max(0, len(trace.rewards) - STRIP_STEPS)
-    returns, known = trace.actual_returns(player.agent.settings.discount, begin)
+    returns, known = trace.actual_returns(player.agent.config.learner.discount, begin)
     weights = tau_weights(player.risk)
     shown: dict[str, Any] = {
         "run": run,

@@ -10,7 +10,7 @@ import numpy as np
 
 from quantail.experiments.results import Array, Results
 from quantail.experiments.scoring import Scale, scale_of
-from quantail.experiments.study import Config
+from quantail.experiments.study import Combination
 from quantail.text import counted
 from quantail.viewing.studies.curves import at_common_steps, common_points
 from quantail.viewing.studies.labels import games_and_seeds, line_style, set_title
@@ -66,7 +66,7 @@ class SeedLine:
 
 
 def _seed_line(
-    results: Results, scale: Scale, config: Config, seed: int, over: Callable[..., Any]
+    results: Results, scale: Scale, config: Combination, seed: int, over: Callable[..., Any]
 ) -> SeedLine | None:
     """Aggregate one seed over its finished games; if there is none yet, over those in progress."""
     started = [
@@ -85,7 +85,7 @@ def _seed_line(
     return SeedLine(steps, over(np.array(shown), axis=0), len(traces), complete)
 
 
-def _legend_label(lines: Sequence[SeedLine], config: Config, games: int) -> str:
+def _legend_label(lines: Sequence[SeedLine], config: Combination, games: int) -> str:
     """Return the name of a combination, with the number of complete seeds and games."""
     complete = sum(line.complete for line in lines)
     if complete == config.seeds:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import TYPE_CHECKING, Any
 
 from quantail.experiments.results import Results
-from quantail.experiments.study import Axis, Config
+from quantail.experiments.study import Axis, Combination
 from quantail.text import counted
 from quantail.viewing.style import colour
 
@@ -25,7 +25,7 @@ SYMBOLS = {
 WARNING = "#b00020"
 
 
-def line_style(index: int, config: Config) -> dict[str, Any]:
+def line_style(index: int, config: Combination) -> dict[str, Any]:
     """Return the colour and the dashes of a combination; references are grey."""
     if config.reference:
         return {"color": "0.45", "ls": ("--", ":", "-.")[index % 3]}

@@ -112,10 +112,19 @@ def test_a_finished_episode_stays_for_a_second_before_the_next_seed_starts(sessi
     assert (session.seed, session.over) == (2, False)
 
 
+def test_the_next_episode_follows_the_seed_last_asked_for_and_stops_at_the_largest(cartpole):
+    cartpole.do({"do": "restart", "seed": 41})
+    cartpole.do({"do": "next"})
+    assert cartpole.seed == 42
+    cartpole.do({"do": "restart", "seed": 2**31 - 1})
+    cartpole.do({"do": "next"})
+    assert cartpole.seed == 2**31 - 1
+
+
 def test_an_episode_follows_the_greedy_policy_of_the_agent(cartpole):
     player = cartpole.players[0]
     cartpole.do({"do": "restart", "seed": 5})
-    env = quantail.make("CartPole-v1", player.agent.settings)
+    env = quantail.make("CartPole-v1", player.agent.config)
     observation, _ = env.reset(seed=5)
     score, over = 0.0, False
     while not over:
@@ -191,7 +200,7 @@ def test_runs_of_two_environments_and_a_folder_without_a_run_are_refused(bandit,
 
 def test_the_trace_has_predicted_means_and_training_rewards_and_the_score_is_raw(cartpoles):
     agent = quantail.load(cartpoles / "iqn-0")
-    agent.settings = agent.settings.with_changes({"clip_rewards": 0.25})
+    agent.config = agent.config.replace(clip_rewards=0.25)
     player = Player(agent, CVaR(0.1))
     expected = [float(player.scene.means[player.scene.chosen])]
     player.step()

@@ -208,7 +208,7 @@ const KEYS = {
   " ": () => byId("play").click(),
   ArrowRight: () => byId("step").click(),
   r: () => byId("restart").click(),
-  n: () => send({ do: "restart", seed: now.seed + 1 }),
+  n: () => send({ do: "next" }),
   "-": () => changeSpeed(-1),
   "+": () => changeSpeed(1),
   "=": () => changeSpeed(1),

@@ -1,0 +1,33 @@
+"""The configuration of a run, in groups of settings that the packages own."""
+
+from quantail.config.config import Config
+from quantail.config.flat import (
+    PARTS,
+    RISKS,
+    Changes,
+    Flat,
+    choices,
+    coerce,
+    flat_settings,
+    flattened,
+    is_dotted,
+    is_setting,
+    only_with,
+    require_settings,
+)
+
+__all__ = [
+    "PARTS",
+    "RISKS",
+    "Changes",
+    "Config",
+    "Flat",
+    "choices",
+    "coerce",
+    "flat_settings",
+    "flattened",
+    "is_dotted",
+    "is_setting",
+    "only_with",
+    "require_settings",
+]

@@ -1,0 +1,239 @@
+"""The configuration of a run: groups of settings, each owned by the package that uses it."""
+
+from collections.abc import Iterable, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+from quantail import registry
+from quantail.agents.config import ExplorationConfig
+from quantail.config.flat import (
+    ABOUT_FAMILY,
+    DEFAULT_PARTS,
+    FAMILY,
+    FIELDS,
+    GROUPS,
+    HEAD,
+    Changes,
+    flat_settings,
+    flattened,
+    only_with,
+    require_settings,
+)
+from quantail.config.toml import read_toml, to_toml
+from quantail.envs.config import EnvironmentConfig
+from quantail.errors import QuantailError
+from quantail.evaluation.config import EvaluationConfig
+from quantail.files import write_text
+from quantail.learning.config import LearnerConfig
+from quantail.networks.config import NetworkConfig
+from quantail.parts import Group, Part, Unloaded
+from quantail.replay.config import ReplayConfig
+from quantail.risk.config import RiskConfig
+from quantail.settings import About, about_of, shown
+from quantail.training.config import RunConfig
+from quantail.trust import Origin, Trust, is_missing, modules_of, origin_of
+
+
+@dataclass(frozen=True)
+class Config(Group):
+    """All settings of a run, in groups. The defaults are those of the IQN paper.
+
+        config = quantail.configure("CartPole-v1", agent="iqn")   # what `quantail.train` would use
+        config.learner.learning_rate
+        config = config.replace(learning_rate=1e-4, n_step=3)
+        print(config)
+        quantail.train("CartPole-v1", config=config)
+
+    Every setting has a flat name, which the command line and TOML files use too: `replace` takes them,
+    `to_dict` returns them. A *step* is one action of the agent; a *frame* is one of the emulator.
+    """
+
+    run: RunConfig = field(default_factory=RunConfig)
+    risk: RiskConfig = field(default_factory=RiskConfig)
+    environment: EnvironmentConfig = field(default_factory=EnvironmentConfig)
+    network: NetworkConfig = field(default_factory=NetworkConfig)
+    head: Part = HEAD
+    learner: LearnerConfig = field(default_factory=LearnerConfig)
+    replay: ReplayConfig = field(default_factory=ReplayConfig)
+    exploration: ExplorationConfig = field(default_factory=ExplorationConfig)
+    evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        run, learner, envs = self.run, self.learner, self.run.total_envs
+        if learner.learning_starts > run.steps:
+            raise QuantailError(
+                f"steps {run.steps:,} end before learning begins: "
+                f"raise steps or lower learning_starts, which is {learner.learning_starts:,}."
+            )
+        if learner.learning_starts <= learner.n_step * envs:
+            raise QuantailError(
+                f"learning_starts {learner.learning_starts} comes before the first n-step return is "
+                f"complete: with n_step {learner.n_step} and {envs} environments it must be more than "
+                f"{learner.n_step * envs}."
+            )
+        least = self.environment.stack + learner.n_step + 1
+        if self.replay.buffer_size // envs < least:
+            raise QuantailError(
+                f"buffer_size {self.replay.buffer_size} leaves {self.replay.buffer_size // envs} "
+                f"steps for each of {envs} environments: stack and n_step need at least {least}."
+            )
+        target = self.learner.target
+        for name, needed in target.find().needs.items() if target.is_loaded else ():
+            if (found := self.to_dict()[name]) != needed:
+                raise QuantailError(f"target {target.label} takes {name} {needed}, not {found}.")
+
+    @property
+    def parts(self) -> dict[str, Part]:
+        """The parts that the configuration chooses, by their kind."""
+        groups = [getattr(self, group) if GROUPS[group] else self for group in FIELDS]
+        values = [vars(group).values() for group in groups]
+        return {one.kind: one for group in values for one in group if isinstance(one, Part)}
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return all settings by their flat names, as plain values that are ready for JSON or TOML."""
+        values: dict[str, Any] = {}
+        for group, fields in FIELDS.items():
+            for one in fields:
+                value = getattr(getattr(self, group), one.name) if GROUPS[group] else self.head
+                if isinstance(value, Part):
+                    values |= {value.kind: value.name, **value.to_dict()}
+                else:
+                    values[one.name] = value
+        return {k: list(v) if isinstance(v, tuple) else v for k, v in values.items()}
+
+    def __str__(self) -> str:
+        """Return the settings that apply as a TOML file, with their help, units and sources."""
+        return to_toml(self, f"agent {self.run.agent}, preset {self.run.preset or 'none'}", {})
+
+    def save(self, path: str | Path) -> None:
+        """Write the settings that apply to a TOML file, which `load` and `--preset FILE` read."""
+        write_text(Path(path), str(self))
+
+    @classmethod
+    def load(cls, path: str | Path, trust: Trust = ()) -> "Config":
+        """Read a configuration from a TOML file; settings that it does not name are the defaults.
+
+        Parts from outside are imported only from modules in `trust`.
+        """
+        values = read_toml(Path(path)) | {"preset": str(path)}
+        return cls.fitting(values).loaded(origin_of(path, trust)).replace(**values)
+
+    @classmethod
+    def from_dict(cls, values: Changes) -> "Config":
+        """Return the configuration with these settings, by their flat names; others are the defaults.
+
+        A setting that does not apply is refused. Parts that are not loaded keep their settings as they
+        are, until `loaded` is called.
+        """
+        config = cls.fitting(values)
+        used = config.to_dict()
+        config.require_active(name for name in flattened(values) if name not in used)
+        return config
+
+    @classmethod
+    def fitting(cls, values: Changes) -> "Config":
+        """Return the configuration with those of these settings that apply."""
+        values = flattened(values)
+        require_settings(values)
+        groups: dict[str, Any] = {}
+        for name, fields in FIELDS.items():
+            chosen = {
+                one.name: _part(kind, values) if (kind := about_of(one).kind) else values[one.name]
+                for one in fields
+                if about_of(one).kind or one.name in values
+            }
+            group = GROUPS[name]
+            groups[name] = group(**chosen) if group else chosen[name]
+        return cls(**groups)
+
+    def replace(self, **changes: Any) -> "Config":
+        """Return a copy with some settings changed, by their flat names.
+
+        A part that takes the place of another one has its own defaults. The settings of a part from
+        outside are given as a table, such as `head={"name": "my_package:MyHead", "width": 8}`.
+        """
+        flat = flattened(changes)
+        require_settings(flat)
+        values = self.to_dict()
+        for kind, one in self.parts.items():
+            if kind in flat and registry.text_of(kind, flat[kind]) != one.name:
+                for name in one.to_dict():
+                    del values[name]
+        config = Config.from_dict(values | flat)
+        config.require_active(flat)
+        return config
+
+    def is_active(self, name: str) -> bool:
+        """Return whether a setting has an effect, given the other settings."""
+        values = self.to_dict()
+        if name not in values:
+            return False
+        flat = flat_settings().get(name)
+        only = flat.about.only if flat else ()
+        return not only or str(values[only[0]]) in only[1:]
+
+    def require_active(self, names: Iterable[str]) -> None:
+        """Raise an error for the first of these settings that has no effect."""
+        for name in names:
+            if self.is_active(name):
+                continue
+            kind, _, own = name.partition(".")
+            if own:
+                Part.of(kind, self.parts[kind].name, {own: None})  # raises the error of this part
+            flat = flat_settings()[name]
+            owner = flat.kind or flat.about.only[0]
+            value = shown(self.to_dict()[owner])
+            raise QuantailError(
+                f"{name} has no effect here: it is used {only_with(name)}, and {owner} is {value}."
+            )
+
+    def about(self, name: str) -> About:
+        """Return the documentation of a setting; that of the chosen part, if the part has it."""
+        for kind, one in self.parts.items():
+            for own in registry.fields_of(one.find()) if one.is_loaded else ():
+                if name in (own.name, f"{kind}.{own.name}") and name in one.to_dict():
+                    return about_of(own)
+        return ABOUT_FAMILY if name == FAMILY else flat_settings()[name].about
+
+    def names_of_code(self) -> tuple[str, ...]:
+        """Return the texts of parts and risk measures that no registered name stands for.
+
+        Those that are `module:Class` can be used again only if the user trusts the module.
+        """
+        named = [(kind, one.name) for kind, one in self.parts.items()]
+        named += [("risk", text) for text in self.risk.texts()]
+        return tuple(text for kind, text in named if registry.label(kind, text) == text)
+
+    def loaded(self, origin: Origin | None) -> "Config":
+        """Return the configuration with all parts loaded, where the user trusts their modules.
+
+        `origin` is the file that names them.
+        """
+        unknown = {kind: one.name for kind, one in self.parts.items() if not one.is_loaded}
+        if origin is not None:
+            found = [one for one in modules_of(unknown.values()) if not is_missing(one)]
+            origin.require(*found)  # all at once, so that the user is asked once
+        for kind, name in unknown.items():
+            registry.admit(kind, name, origin)
+        return Config.from_dict(self.to_dict()) if unknown else self
+
+
+def _part(kind: str, values: Mapping[str, Any]) -> Part:
+    """Return the part that flat settings choose, with those of the settings that it has."""
+    name = registry.text_of(kind, values.get(kind, DEFAULT_PARTS[kind]))
+    prefix = f"{kind}."
+    own = {key.removeprefix(prefix): one for key, one in values.items() if key.startswith(prefix)}
+    if registry.is_known(kind, name):
+        flat = registry.flat_fields(kind, name)
+        return Part.of(kind, name, {key: one for key, one in values.items() if key in flat} | own)
+    kept = {key: one for key, one in values.items() if key.startswith(prefix)}
+    kept |= {key: one for key, one in values.items() if _may_have(kind, key)}
+    return Part(kind, name, Unloaded(kept))
+
+
+def _may_have(kind: str, name: str) -> bool:
+    """Return whether a part of this kind that is not loaded may have a flat setting."""
+    flat = flat_settings().get(name)
+    return flat is not None and flat.kind == kind

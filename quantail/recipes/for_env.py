@@ -1,0 +1,51 @@
+"""The configuration of a run in an environment."""
+
+from dataclasses import replace
+from typing import Any
+
+from quantail.agents.agent import Risk
+from quantail.config import PARTS, RISKS, Changes, Config, flattened
+from quantail.envs import EnvSource, find_family
+from quantail.recipes.compose import Composition, composition, preset_file
+from quantail.risk import parse_risk
+from quantail.trust import Trust, origin_of
+
+
+def configure(
+    env: EnvSource,
+    *,
+    agent: str | None = None,
+    risk: Risk | None = None,
+    preset: str | None = None,
+    trust: Trust = (),
+    **settings: Any,
+) -> Config:
+    """Return the configuration that `quantail.train` uses for these arguments."""
+    named = {} if agent is None else {"agent": agent}
+    return configured(env, preset, settings | named, risk=risk, trust=trust).config
+
+
+def configured(
+    env: EnvSource,
+    preset: str | None,
+    changes: Changes,
+    *,
+    risk: Risk | None = None,
+    trust: Trust = (),
+) -> Composition:
+    """Compose the configuration of a run in an environment, whose family names the default preset.
+
+    What the preset file names is imported only from modules that the user trusts. Risk measures are in
+    their canonical text form, as results name them.
+    """
+    family = find_family(env)
+    preset, changes = preset or family.preset, flattened(changes)
+    if risk is not None:
+        changes |= {"risk": str(parse_risk(risk))}
+    named = [env, *(value for name, value in changes.items() if name in (*RISKS, *PARTS))]
+    origin = origin_of(preset, trust, *named) if preset_file(preset) else None
+    composed = composition(preset, changes, family.preset, origin, family.name)
+    config = composed.config
+    measure = parse_risk(config.risk.risk, origin) if risk is None else parse_risk(risk)
+    canonical = config.risk.canonical(measure, config.risk.measures(measure, origin))
+    return replace(composed, config=replace(config, risk=canonical))
