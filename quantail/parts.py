@@ -7,6 +7,7 @@ from typing import Any
 
 from quantail import registry
 from quantail.errors import QuantailError, did_you_mean
+from quantail.part_config import config_class, fields_of, is_flat
 from quantail.settings import About, about_of, coerced
 
 
@@ -34,7 +35,7 @@ class Part:
         """Return a part, given by its name or its class, with some of its settings changed."""
         name = registry.text_of(kind, part)
         found = registry.find(kind, name)
-        known = {one.name: one for one in registry.fields_of(found)}
+        known = {one.name: one for one in fields_of(found)}
         changed = {}
         for key, value in (values or {}).items():
             if key not in known:
@@ -42,7 +43,7 @@ class Part:
             default, about = known[key].default, about_of(known[key])
             changed[key] = coerced(flat_name(kind, name, key), value, default, about)
         try:
-            return cls(kind, name, registry.config_class(found)(**changed))
+            return cls(kind, name, config_class(found)(**changed))
         except (TypeError, ValueError) as error:
             raise QuantailError(f"{kind} {registry.label(kind, name)}: {error}") from error
 
@@ -68,7 +69,7 @@ class Part:
         """Return the settings of the part by the names that files and the command line use."""
         if not self.is_loaded:
             return dict(self.config.values)
-        own = {one.name: getattr(self.config, one.name) for one in registry.fields_of(self.find())}
+        own = {one.name: getattr(self.config, one.name) for one in fields_of(self.find())}
         return {flat_name(self.kind, self.name, name): value for name, value in own.items()}
 
 
@@ -110,7 +111,7 @@ def _chosen(kind: str, value: Any, default: str) -> Part:
 
 def flat_name(kind: str, name: str, setting: str) -> str:
     """Return the name of a part's setting in files and flags: dotted if the part is from outside."""
-    return setting if registry.is_flat(registry.find(kind, name), setting) else f"{kind}.{setting}"
+    return setting if is_flat(registry.find(kind, name), setting) else f"{kind}.{setting}"
 
 
 def _unknown(kind: str, name: str, key: str) -> QuantailError:

@@ -10,16 +10,16 @@ built in is first looked up.
 
 import importlib
 import re
-from dataclasses import MISSING, Field, dataclass, fields, is_dataclass
+from dataclasses import Field, dataclass
 from functools import partial
 from typing import Any
 
 from quantail import plugins
 from quantail.errors import QuantailError, did_you_mean
+from quantail.part_config import check_config, fields_of, is_flat
 from quantail.plugins import reason_of
 from quantail.trust import Origin, import_named, is_missing, module_of
 
-VALUES = (int, float, bool, str, tuple)  # the types of settings
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
 
@@ -52,11 +52,6 @@ KINDS: dict[str, Kind] = {
     ),
     "callback": Kind("quantail.training.callbacks:Callback", "quantail.training.callbacks:CALLBACKS"),
 }
-
-
-@dataclass(frozen=True)
-class NoConfig:
-    """The settings of a part that has none."""
 
 
 _registered: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}  # by the names that users chose
@@ -207,12 +202,6 @@ def label(kind: str, text: str) -> str:
     return text
 
 
-def config_class(part: Any) -> type:
-    """Return the dataclass of a part's own settings."""
-    config: type = getattr(part, "Config", NoConfig)
-    return config
-
-
 def flat_fields(kind: str, name: str) -> tuple[str, ...]:
     """Return the settings of a part that have flat names: those that a built-in `Config` declares."""
     return tuple(one.name for one in fields_of(find(kind, name)) if is_flat(find(kind, name), one.name))
@@ -222,21 +211,6 @@ def own_fields(kind: str, name: str) -> dict[str, Field[Any]]:
     """Return the settings that a part from outside declares itself: their names are dotted."""
     part = find(kind, name)
     return {one.name: one for one in fields_of(part) if not is_flat(part, one.name)}
-
-
-def fields_of(part: Any) -> tuple[Field[Any], ...]:
-    """Return the fields of a part's `Config`."""
-    config = config_class(part)
-    return fields(config) if is_dataclass(config) else ()
-
-
-def is_flat(part: Any, name: str) -> bool:
-    """Return whether a field of a part's `Config` is declared by one of Quantail's own classes."""
-    field = config_class(part).__dataclass_fields__[name]  # type: ignore[attr-defined]
-    for base in reversed(config_class(part).__mro__):  # a field that is inherited is the same object
-        if vars(base).get("__dataclass_fields__", {}).get(name) is field:
-            return base.__module__.partition(".")[0] == "quantail"
-    return False
 
 
 def unknown(kind: str, name: str, origin: Origin | None = None) -> QuantailError:
@@ -291,25 +265,7 @@ def _check(kind: str, name: str, part: Any) -> None:
             f"{kind} {name!r} is not a subclass of {public[2]} ({public[0]}): it is {part!r}."
         )
     elif kind != "risk":
-        _check_config(kind, name, part)
-
-
-def _check_config(kind: str, name: str, part: Any) -> None:
-    """Raise an error if a part's `Config` is not a dataclass whose fields have plain defaults."""
-    config = config_class(part)
-    if not isinstance(config, type) or not is_dataclass(config):
-        raise QuantailError(f"{kind} {name!r} takes a dataclass as its Config, not {config!r}.")
-    for one in fields(config):
-        if one.name == "name":
-            raise QuantailError(
-                f"{kind} {name!r}: a setting of its Config is called name, which in a table means "
-                f"the {kind} itself: call it something else."
-            )
-        if one.default is MISSING or type(one.default) not in VALUES:
-            raise QuantailError(
-                f"{kind} {name!r}: the setting {one.name} of its Config needs a default that is a whole "
-                "number, a number, a truth value, a text or a tuple of whole numbers."
-            )
+        check_config(kind, name, part)
 
 
 def _attribute(text: str) -> Any:

@@ -70,6 +70,16 @@ def test_the_example_of_a_part_of_ones_own_runs_as_it_stands(tmp_path):
     assert "last_episode" in columns
 
 
+def test_the_example_of_a_configuration_runs_as_it_stands(tmp_path):
+    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
+    done = subprocess.run(
+        [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr
+    assert done.stdout.split() == ["0.001", "8", "3", "1"]
+
+
 def test_the_example_of_reading_a_run_runs_as_it_stands(cartpoles, tmp_path):
     page = (DOCS / "runs.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)

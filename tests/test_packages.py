@@ -37,6 +37,7 @@ MUST_NOT_IMPORT = {
     "trust.py": (*EVERYTHING, "registry"),
     "plugins.py": (*EVERYTHING, "registry"),
     "registry.py": EVERYTHING,
+    "part_config.py": (*EVERYTHING, "registry", "settings", "parts"),
     "settings.py": (*EVERYTHING, "registry", "parts"),
     "parts.py": EVERYTHING,
     "schedules.py": (*EVERYTHING, "errors", "registry", "settings"),

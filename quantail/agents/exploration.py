@@ -7,7 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
-from quantail.registry import NoConfig
+from quantail.part_config import NoConfig
 
 Actions = NDArray[np.int64]
 

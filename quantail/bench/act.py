@@ -14,8 +14,8 @@ from quantail.bench.measure import Row, race
 from quantail.bench.scenes import play
 from quantail.envs import make, specs_of
 from quantail.networks import ReturnNetwork, build_network
+from quantail.part_config import NoConfig
 from quantail.recipes import compose
-from quantail.registry import NoConfig
 from quantail.replay import Replay, UniformSampler
 from quantail.risk import Neutral
 from quantail.taus import midpoint_taus

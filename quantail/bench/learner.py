@@ -15,8 +15,8 @@ from quantail.bench.scenes import play
 from quantail.config import Config
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
+from quantail.part_config import NoConfig
 from quantail.recipes import compose
-from quantail.registry import NoConfig
 from quantail.replay import Replay, UniformSampler
 from quantail.risk import Neutral
 

@@ -27,6 +27,7 @@ from quantail.evaluation.config import EvaluationConfig
 from quantail.files import write_text
 from quantail.learning.config import LearnerConfig
 from quantail.networks.config import NetworkConfig
+from quantail.part_config import fields_of
 from quantail.parts import Group, Part, Unloaded
 from quantail.replay.config import ReplayConfig
 from quantail.risk.config import RiskConfig
@@ -192,7 +193,7 @@ class Config(Group):
     def about(self, name: str) -> About:
         """Return the documentation of a setting; that of the chosen part, if the part has it."""
         for kind, one in self.parts.items():
-            for own in registry.fields_of(one.find()) if one.is_loaded else ():
+            for own in fields_of(one.find()) if one.is_loaded else ():
                 if name in (own.name, f"{kind}.{own.name}") and name in one.to_dict():
                     return about_of(own)
         return ABOUT_FAMILY if name == FAMILY else flat_settings()[name].about

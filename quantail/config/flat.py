@@ -13,6 +13,7 @@ from quantail.errors import QuantailError, did_you_mean
 from quantail.evaluation.config import EvaluationConfig
 from quantail.learning.config import LearnerConfig
 from quantail.networks.config import NetworkConfig
+from quantail.part_config import fields_of
 from quantail.parts import Group, part
 from quantail.replay.config import ReplayConfig
 from quantail.risk.config import RiskConfig
@@ -74,7 +75,7 @@ def flat_settings() -> dict[str, Flat]:
             if about.kind != FAMILY:
                 found[about.kind] = Flat(group, about, one.metadata["default"])
             for built_in in registry.built_in(about.kind).values():
-                for own in registry.fields_of(built_in):
+                for own in fields_of(built_in):
                     found.setdefault(own.name, Flat(group, about_of(own), own.default, about.kind))
     return found
 

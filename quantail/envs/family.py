@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from quantail.envs.human import HumanPlay
-from quantail.registry import NoConfig
+from quantail.part_config import NoConfig
 
 Env = gym.Env[Any, Any]
 

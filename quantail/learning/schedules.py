@@ -4,8 +4,8 @@ import math
 from dataclasses import dataclass
 from typing import Any, ClassVar
 
+from quantail.part_config import NoConfig
 from quantail.parts import Group
-from quantail.registry import NoConfig
 from quantail.settings import OURS, setting
 
 

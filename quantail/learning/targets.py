@@ -10,8 +10,8 @@ from torch import Tensor
 from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
 from quantail.networks import ReturnNetwork
+from quantail.part_config import NoConfig
 from quantail.parts import Group
-from quantail.registry import NoConfig
 from quantail.risk import DecisionContext, RiskMeasure
 from quantail.settings import MUNCHAUSEN, setting
 from quantail.taus import TauSampler

@@ -10,6 +10,7 @@ from quantail.config import PARTS, Changes, Config, coerce, flattened, is_dotted
 from quantail.config.flat import DEFAULT_PARTS, FAMILY
 from quantail.config.toml import read_toml
 from quantail.errors import QuantailError, did_you_mean
+from quantail.part_config import fields_of
 from quantail.recipes.agents import Recipe
 from quantail.recipes.presets import Preset
 from quantail.settings import APEX, NOISY, OURS, PRIORITIZED
@@ -239,7 +240,7 @@ def _head_of(recipe: Recipe) -> str:
 def _with_another_default(head: str, other: str) -> set[str]:
     """Return the settings that two heads share by name, but with different defaults."""
     defaults = [
-        {one.name: one.default for one in registry.fields_of(registry.find("head", name))}
+        {one.name: one.default for one in fields_of(registry.find("head", name))}
         for name in (head, other)
     ]
     return {name for name, value in defaults[0].items() if defaults[1].get(name, value) != value}

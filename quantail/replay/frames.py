@@ -90,10 +90,6 @@ class CompressedFrames:
         }
 
     def restore(self, indices: Index, arrays: dict[str, Array]) -> None:
-        if "frames" in arrays:  # a file from before frames were compressed
-            for index, frame in zip(indices, arrays["frames"], strict=True):
-                self.put(int(index), frame)
-            return
         contents = _split(arrays["dictionaries"], arrays["dictionary_sizes"])
         restored = [self.codec.add_dictionary(content) for content in contents]
         blobs = _split(arrays["blobs"], arrays["sizes"])

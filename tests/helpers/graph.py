@@ -1,6 +1,7 @@
 """Walk over everything that an object holds."""
 
 import hashlib
+import re
 import types
 from collections import deque
 from collections.abc import Mapping
@@ -13,11 +14,16 @@ import torch
 SKIPPED = (type, types.ModuleType, types.FunctionType, types.MethodType, types.BuiltinFunctionType, Path)
 
 
-def values_of(root):
-    """Return every value that an object holds, directly or through others, by its path."""
+def values_of(root, skip=()):
+    """Return every value that an object holds, directly or through others, by its path.
+
+    Paths that match one of the patterns `skip` are not followed.
+    """
     found, seen = {}, set()
 
     def walk(path, one):
+        if any(re.search(pattern, path) for pattern in skip):
+            return
         if one is None or isinstance(one, (bool, int, float, str, bytes, np.generic)):
             found[path] = repr(one)
             return

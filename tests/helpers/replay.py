@@ -5,7 +5,7 @@ from dataclasses import replace
 import numpy as np
 from hypothesis import strategies as st
 
-from quantail.registry import NoConfig
+from quantail.part_config import NoConfig
 from quantail.replay import Replay, ReplayStore, UniformSampler
 from quantail.spaces import ObservationSpec
 from tests.helpers.oracle import ReplayOracle

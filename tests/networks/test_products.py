@@ -9,8 +9,8 @@ from quantail.networks import ReturnNetwork, products
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.networks.products import merged_linear
 from quantail.networks.torsos import Torso
+from quantail.part_config import NoConfig
 from quantail.recipes import compose
-from quantail.registry import NoConfig
 from quantail.spaces import ObservationSpec
 from tests.helpers.configs import build_head, build_network
 

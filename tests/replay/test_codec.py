@@ -149,13 +149,6 @@ def test_frames_and_dictionaries_survive_files_in_any_order_and_stay_in_use():
     np.testing.assert_array_equal(read(again, [0, 1]), [frame, scenes[1]])
 
 
-def test_files_from_before_frames_were_compressed_can_be_restored():
-    noise = np.random.default_rng(0).integers(256, size=(20, 84, 84), dtype=np.uint8)
-    frames = CompressedFrames(SPEC, 20)
-    frames.restore(np.arange(20), {"frames": noise})
-    np.testing.assert_array_equal(read(frames, range(20)), noise)
-
-
 def test_frames_in_fortran_order_are_stored_correctly():
     frame = np.asfortranarray(next(game_level(1, 1, np.random.default_rng(0))))
     frames = CompressedFrames(SPEC, 1)

@@ -7,7 +7,7 @@ import pytest
 import torch
 
 import quantail as q
-from quantail.registry import NoConfig
+from quantail.part_config import NoConfig
 from quantail.replay import (
     SAMPLERS,
     PrioritizedConfig,

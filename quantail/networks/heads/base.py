@@ -9,7 +9,7 @@ from torch import Tensor, nn
 from quantail.distributions import ReturnDistribution
 from quantail.errors import QuantailError
 from quantail.networks.layers import MLPHead
-from quantail.registry import NoConfig
+from quantail.part_config import NoConfig
 from quantail.risk import DecisionContext, RiskMeasure
 from quantail.taus import TauSampler, midpoint_taus
 

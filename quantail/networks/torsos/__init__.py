@@ -5,7 +5,7 @@ from quantail.networks.torsos.cnns import MinAtarCNN, NatureCNN
 from quantail.networks.torsos.impala import ImpalaCNN
 from quantail.networks.torsos.inputs import ImageInput, VectorInput, image_shape, require_images
 from quantail.networks.torsos.mlp import MLP, MLPConfig
-from quantail.registry import NoConfig
+from quantail.part_config import NoConfig
 from quantail.spaces import ObservationSpec
 
 

@@ -4,7 +4,7 @@ from typing import Any, ClassVar
 
 from torch import Tensor, nn
 
-from quantail.registry import NoConfig
+from quantail.part_config import NoConfig
 from quantail.spaces import ObservationSpec
 
 

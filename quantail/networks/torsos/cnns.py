@@ -6,7 +6,7 @@ from torch import Tensor, nn
 
 from quantail.networks.torsos.base import Torso
 from quantail.networks.torsos.inputs import ImageInput, require_images
-from quantail.registry import NoConfig
+from quantail.part_config import NoConfig
 from quantail.spaces import ObservationSpec
 
 
