@@ -47,7 +47,7 @@ def rows(seconds: float) -> Iterator[Row]:
         replay = Replay(store, sampler, count, 1, 0.99)
         actor.observations.copy_(replay.sample().observations)
         twin = copy.deepcopy(actor.network)
-        twin.head.use_dense_products()
+        twin.use_dense_products()
         twin.drop_noise()
         bound = dense.products_of(partial(_decide, twin, actor.observations))
         yield race("act", f"iqn atari batch {count}", partial(actor.choose, 0.0), bound, seconds)

@@ -15,6 +15,8 @@ from quantail.parts import Part
 from quantail.seeds import derived_seed
 from quantail.spaces import ObservationSpec
 
+TORCH, NUMBA = "torch", "numba"  # compute paths
+
 
 class ReturnNetwork(nn.Module):
     """A torso ψ and a head: features are computed once, whatever the head is asked."""
@@ -23,7 +25,20 @@ class ReturnNetwork(nn.Module):
         super().__init__()
         self.torso = torso
         self.head = head
+        self.kernels = TORCH  # the compute path on a CPU: compiled kernels, or torch alone
         self._noisy = [layer for layer in head.modules() if isinstance(layer, NoisyLinear)]
+
+    def use_kernels(self) -> None:
+        """Use compiled kernels where a part has them: those of the torso only beside the head's."""
+        if self.head.use_kernels():
+            self.torso.use_kernels()
+            self.kernels = NUMBA
+
+    def use_dense_products(self) -> None:
+        """Use torch alone and products whose shapes do not follow the data, for torch.compile."""
+        self.head.use_dense_products()
+        self.torso.use_dense_products()
+        self.kernels = TORCH
 
     def features(self, observations: Tensor) -> Tensor:
         """Return ψ(x), [B, d]."""
@@ -55,7 +70,10 @@ def build_network(
         derived_seed(seed, "head"),
     )
     built.start()
-    return ReturnNetwork(torso, built)
+    network = ReturnNetwork(torso, built)
+    if config.kernels == "auto":
+        network.use_kernels()
+    return network
 
 
 def build_torso(config: NetworkConfig, observation: ObservationSpec) -> Torso:
