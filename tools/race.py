@@ -235,9 +235,9 @@ def race_row(row: Row, versions: Sequence[Version], asked: argparse.Namespace) -
         cycles, found = race(sides, asked.seconds)
         after = [side.end()["zeros"] for side in sides]
     ratios = compared(found)
-    steps = about[0]["steps"]
+    steps = [one["steps"] for one in about]
     words = [row.name, *asked.set, *(f"{word} on one side" for word in asked.set_other)]
-    print(f"\n{', '.join(words)}: {about[0]['env']}, {steps:g} steps and 1 update a cycle")
+    print(f"\n{', '.join(words)}: {about[0]['env']}, {steps[0]:g} steps and 1 update a cycle")
     print(f"  {len(found[0])} rounds of {cycles} cycles; features that are zero: ", end="")
     print(f"{about[0]['zeros']:.0%}, {after[0]:.0%} and {after[1]:.0%} at the end")
     print(f"  {'ms a cycle':<14}{'base':>9}{'other':>9}   times as fast")
@@ -245,7 +245,7 @@ def race_row(row: Row, versions: Sequence[Version], asked: argparse.Namespace) -
         times = f"{one.base_ms:>9.3f}{one.other_ms:>9.3f}"
         print(f"  {one.name:<14}{times}   {one.ratio:.3f}  ({one.low:.3f} to {one.high:.3f})")
     for one in ratios[:2]:
-        rates = [1000 * steps / ms for ms in (one.base_ms, one.other_ms)]
+        rates = [1000 * steps[0] / one.base_ms, 1000 * steps[1] / one.other_ms]
         print(f"  {'steps/s ' + one.name:<14}{rates[0]:>9.0f}{rates[1]:>9.0f}", flush=True)
     return {
         "row": row.name,

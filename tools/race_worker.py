@@ -17,7 +17,7 @@ from pathlib import Path
 from typing import Any
 
 OLDEST = "c39b958"
-START = 2_000  # steps before the first update
+START = 2_000  # steps before the first update, which fill the replay buffer
 WARM_UP = 12  # cycles before the first turn; where kernels are compiled, this compiles them
 TIMED = 5  # of these, the last ones, from which the length of a turn follows
 
@@ -44,9 +44,9 @@ def turns(job: dict[str, Any]) -> Iterator[dict[str, Any]]:
     trainer, folder = prepared(job)
     with folder, trainer.process_settings():
         trainer.start()
-        while trainer.steps < START:
-            trainer.step()
         settings = trainer.config.to_dict()
+        while trainer.steps < settings["learning_starts"]:
+            trainer.step()
         every, envs = settings["train_frequency"], settings["num_envs"]
         steps = math.lcm(every, envs)
         calls, updates = steps // envs, steps // every
