@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: train test lint types unit test-slow wheel bits agents lock clean
+.PHONY: train test lint types unit test-slow wheel bits race agents lock clean
 
 # `make train STEPS=5000` trains for less.
 train: .venv/installed
@@ -36,6 +36,11 @@ wheel: .venv/installed
 # AGENT, PRESET and ENV instead: the fingerprint of that run.
 bits: .venv/installed
 	$(BIN)/python tools/bits.py $(if $(AGENT),--fingerprint $(AGENT) $(PRESET) $(ENV),--base $(or $(BASE),HEAD))
+
+# Whether the working tree trains faster than a commit, in turns: `make race BASE=<commit>`, for the presets
+# ROWS, or for the trained network of a RUN. More options: `python tools/race.py --help`.
+race: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python tools/race.py $(or $(BASE),HEAD) $(if $(RUN),--checkpoint $(RUN),$(ROWS))
 
 # Every agent on MinAtar Breakout for the default budget, and the table of scores. Given again, it goes on.
 agents: .venv/installed

@@ -263,7 +263,7 @@ def checkout(commit: str) -> Version:
     asked = ["git", "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"]
     found = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     if found.returncode:
-        raise SystemExit(f"bits: {commit!r} is not a commit of this repository.")
+        raise SystemExit(f"{Path(sys.argv[0]).stem}: {commit!r} is not a commit of this repository.")
     sha = found.stdout.strip()
     folder = CACHE / sha / "code"
     if not folder.exists():
