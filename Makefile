@@ -33,9 +33,9 @@ wheel: .venv/installed
 	$(BIN)/python tools/check_wheel.py
 
 # Whether the working tree learns what a commit learned, bit for bit: `make bits BASE=<commit>`. With
-# AGENT, PRESET and ENV instead: the fingerprint of that run.
+# AGENT, PRESET and ENV: the fingerprint of that run, here or at the commit BASE.
 bits: .venv/installed
-	$(BIN)/python tools/bits.py $(if $(AGENT),--fingerprint $(AGENT) $(PRESET) $(ENV),--base $(or $(BASE),HEAD))
+	$(BIN)/python tools/bits.py $(if $(AGENT),--fingerprint $(AGENT) $(PRESET) $(ENV) $(if $(BASE),--base $(BASE)),--base $(or $(BASE),HEAD))
 
 # Every agent on MinAtar Breakout for the default budget, and the table of scores. Given again, it goes on.
 agents: .venv/installed
