@@ -275,9 +275,10 @@ def fingerprint_of(
 ) -> Fingerprint:
     """Train one short run and return its fingerprint.
 
-    `kernels` is the compute path to use, if the version has a choice; by default the version decides.
+    With `kernels` "torch" the version does not use compiled kernels. Otherwise it decides, and the answer
+    says which compute path it used.
     """
-    flags = ("--kernels", kernels) if kernels and "--kernels" in version.known_flags else ()
+    flags = ("--kernels", kernels) if kernels == "torch" and "--kernels" in version.known_flags else ()
     run = Run(env, agent, preset, flags)
     with tempfile.TemporaryDirectory() as scratch:
         out, problem = trained(version, run, Path(scratch))
