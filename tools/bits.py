@@ -275,7 +275,7 @@ def fingerprint_of(
 ) -> Fingerprint:
     """Train one short run and return its fingerprint.
 
-    With `kernels` "torch" the version does not use compiled kernels. Otherwise it decides, and the answer
+    With `kernels` "torch" the version does not use compiled kernels. Otherwise it decides; the answer
     says which compute path it used.
     """
     flags = ("--kernels", kernels) if kernels == "torch" and "--kernels" in version.known_flags else ()
