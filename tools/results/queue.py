@@ -43,8 +43,8 @@ class Queue:
                 for stage in (self._unfinished, self._stale):
                     if not self.update:
                         self._together(pool, jobs, stage())
-        for reason in self.failed.values():
-            print(f"failed: {reason}", file=sys.stderr)
+        if not self.update:
+            print(f"the queue is done; {counted(len(self.failed), 'run')} failed", flush=True)
         return 1 if self.failed else 0
 
     def _together(

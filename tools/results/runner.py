@@ -9,20 +9,14 @@ from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
-from quantail.errors import QuantailError
-from quantail.files import is_held, write_text
-from quantail.runs.checkpoints import Checkpoint, Checkpoints
-from quantail.runs.folder import LOCK, RunFolder
-from quantail.runs.tables import read_rows
+from quantail.files import write_text
 from tools.bits import BitsError, Fingerprint, kernels_of, processor
 from tools.children import Children
 from tools.results.plan import Spec, Study, settings_text
 from tools.results.protocol import protocol_text
 from tools.results.site import Site, environment
-from tools.results.table import Curve, CurveRow, RunRow
-
-PATIENCE = 60.0  # seconds for a killed process to release a run
-MARGIN = 60.0  # seconds: less time than this is not worth another session
+from tools.results.table import RunRow
+from tools.results.training import curve, is_over, last_checkpoint, seconds_so_far, wait_for
 
 
 class FailedError(Exception):
@@ -50,8 +44,9 @@ class Runner:
         started = time.monotonic()
         score = self._evaluate(spec, folder)
         row = self._row(study, spec, folder, score, fingerprint, time.monotonic() - started)
-        self.site.tables.record(row, _curve(spec, folder))
+        self.site.tables.record(row, curve(spec, folder, row.trained))
         self.forget(spec.id)
+        self.site.log(spec.id).unlink(missing_ok=True)
         print(f"{spec.label}: {row.mean:.2f} after {row.seconds / 60:.1f} minutes", flush=True)
         return row
 
@@ -71,11 +66,11 @@ class Runner:
 
     def _train(self, study: Study, spec: Spec, folder: Path) -> None:
         """Train a run to its end. One that was interrupted at this very commit goes on."""
-        _wait_for(folder)
+        wait_for(folder)
         started = self.site.commit_file(spec.id)
         same = started.exists() and started.read_text(encoding="utf-8") == self.commit
         if same and (folder / "run.json").exists():
-            if _is_over(study, spec, folder) or self._call_within(study, spec, "resume", folder):
+            if is_over(study, spec, folder) or self._call_within(study, spec, "resume", folder):
                 return
             print(f"{spec.label}: it cannot be resumed and begins again", flush=True)
         self.forget(spec.id)
@@ -90,11 +85,11 @@ class Runner:
     def _call_within(self, study: Study, spec: Spec, command: str, *words: object) -> bool:
         """Train or resume within the time of the study; return whether the run is over."""
         folder = self.site.run(spec.id)
-        left = study.hours * 3600 - _seconds(folder) if study.hours else None
+        left = study.hours * 3600 - seconds_so_far(folder) if study.hours else None
         begin = time.monotonic()
         self._call("quantail", command, *words, "--quiet", log=spec.id, seconds=left)
         timed_out = left is not None and time.monotonic() - begin >= left
-        return _is_over(study, spec, folder) or (timed_out and _last(folder) is not None)
+        return is_over(study, spec, folder) or (timed_out and last_checkpoint(folder) is not None)
 
     def _evaluate(self, spec: Spec, folder: Path) -> dict[str, Any]:
         words = ["--checkpoint", "last", "--episodes", spec.episodes, "--seed", spec.evaluation_seed]
@@ -131,7 +126,7 @@ class Runner:
             kernels=kernels,
             torch=version("torch"),
             processor=processor(),
-            seconds=round(_seconds(folder) + evaluation, 1),
+            seconds=round(seconds_so_far(folder) + evaluation, 1),
             fingerprint=fingerprint.digest,
             mean=float(score["mean"]),
             std=round(float(score["std"]), 6),
@@ -155,50 +150,3 @@ class Runner:
         path = self.site.log(log)
         lines = path.read_text(encoding="utf-8", errors="replace").strip().splitlines()
         return f"{what}: {lines[-1].strip() if lines else 'no reason given'} (see {path})"
-
-
-def _last(folder: Path) -> Checkpoint | None:
-    """Return the last checkpoint of a run; None if there is none that can be read."""
-    try:
-        return Checkpoints(RunFolder(folder).checkpoints).described("last")
-    except QuantailError:
-        return None
-
-
-def _seconds(folder: Path) -> float:
-    """Return how long a run has taken up to its last checkpoint, with its evaluations."""
-    last = _last(folder)
-    return sum(last.seconds.values()) if last else 0.0
-
-
-def _is_over(study: Study, spec: Spec, folder: Path) -> bool:
-    """Return whether a run has all its steps and evaluations, or has used up its time."""
-    last = _last(folder)
-    if last is None:
-        return False
-    rows = read_rows(folder / "evaluations.csv")
-    complete = last.is_complete(spec.steps) and bool(rows) and int(rows[-1]["steps"]) >= spec.steps
-    return complete or bool(study.hours and _seconds(folder) > study.hours * 3600 - MARGIN)
-
-
-def _curve(spec: Spec, folder: Path) -> Curve:
-    return [
-        CurveRow(
-            id=spec.id,
-            steps=int(row["steps"]),
-            policy=row["policy"],
-            episodes=int(row["episodes"]),
-            mean=float(row["mean"]),
-            std=round(float(row["std"]), 6),
-        )
-        for row in read_rows(folder / "evaluations.csv")
-    ]
-
-
-def _wait_for(folder: Path) -> None:
-    """Wait until no process trains in a folder: one that was killed may still be ending."""
-    deadline = time.monotonic() + PATIENCE
-    while is_held(folder / LOCK):
-        if time.monotonic() > deadline:
-            raise QuantailError(f"{folder} is being trained by a process that the queue did not start.")
-        time.sleep(0.2)
