@@ -25,7 +25,7 @@ class Spec:
     @property
     def id(self) -> str:
         words = [self.env, self.agent, self.preset, self.seed, self.steps, self.episodes]
-        text = "\n".join([*map(str, words), settings_text(self.settings)])
+        text = "\n".join([*map(str, words), settings_text(tuple(sorted(self.settings)))])
         return hashlib.sha256(text.encode()).hexdigest()[:12]
 
     @property

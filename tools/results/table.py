@@ -90,6 +90,7 @@ class Tables:
 
     def record(self, row: RunRow, curve: Curve) -> None:
         """Add a finished run, or replace the row that it has."""
+        self.records.mkdir(parents=True, exist_ok=True)
         content = {"run": asdict(row), "curve": [asdict(point) for point in curve]}
         write_json(self.records / f"{row.id}.json", content)
         self.restore()
@@ -100,8 +101,9 @@ class Tables:
             runs, curves = self.read()
             for path in sorted(self.records.glob("*.json")):
                 row, curve = _record(path)
-                if row.id not in runs or runs[row.id].date < row.date:
-                    runs.pop(row.id, None)  # so that a replaced row comes last, as a new one does
+                if row.id in runs and runs[row.id].date < row.date:
+                    del runs[row.id]  # so that the row that replaces it comes last, as a new one does
+                if row.id not in runs or runs[row.id].date == row.date:
                     runs[row.id], curves[row.id] = row, curve
             _write(self.curves, CurveRow, (point for name in runs for point in curves[name]))
             _write(self.runs, RunRow, runs.values())
