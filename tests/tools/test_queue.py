@@ -5,6 +5,7 @@ import random
 import shutil
 import signal
 import subprocess
+import sys
 import time
 
 import psutil
@@ -157,6 +158,18 @@ def test_a_stop_saves_the_run_under_way_and_leaves_nothing_running(home):
     assert child.returncode == 128 + signal.SIGTERM
     assert not processes(home)
     assert rows(home) == []
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
+def test_a_kill_ends_the_training_process_too(home):
+    queue = home.results / "queue.toml"
+    queue.write_text(QUEUE.replace("steps = 600", "steps = 1_000_000"))
+    child = home.start("run", "--queue", str(queue))
+    wait_until(lambda: list((home.site / "runs").glob("*/run.json")))
+    assert processes(home)
+    child.kill()
+    child.wait()
+    wait_until(lambda: not processes(home), 3)
 
 
 def test_a_run_that_fails_is_named_and_the_queue_goes_on(home):
