@@ -17,22 +17,20 @@ class Speed:
     """Seconds a step, as finished runs took them."""
 
     def __init__(self, rows: Iterable[RunRow]) -> None:
-        self._totals: dict[tuple[str, ...], tuple[float, int]] = {}
+        totals: dict[tuple[str, str], tuple[float, int]] = {}
         for row in rows:
-            for key in ((row.agent, row.preset), (row.preset,)):
-                seconds, steps = self._totals.get(key, (0.0, 0))
-                self._totals[key] = (seconds + row.seconds, steps + row.trained)
+            seconds, steps = totals.get((row.agent, row.preset), (0.0, 0))
+            totals[row.agent, row.preset] = (seconds + row.seconds, steps + row.trained)
+        self._measured = {key: seconds / max(steps, 1) for key, (seconds, steps) in totals.items()}
 
     def seconds(self, spec: Spec) -> float:
-        """Estimate a run by its agent and preset, else by its preset, else by the assumption."""
-        for key in ((spec.agent, spec.preset), (spec.preset,)):
-            if key in self._totals:
-                seconds, steps = self._totals[key]
-                return spec.steps * seconds / max(steps, 1)
-        return spec.steps / ASSUMED
+        """Estimate a run by its agent and preset, or else by the assumption or the slowest agent."""
+        key = (spec.agent, spec.preset)
+        others = [one for (_, preset), one in self._measured.items() if preset == spec.preset]
+        return spec.steps * self._measured.get(key, max([1 / ASSUMED, *others]))
 
     def is_measured(self, spec: Spec) -> bool:
-        return (spec.agent, spec.preset) in self._totals
+        return (spec.agent, spec.preset) in self._measured
 
 
 def status(site: Site, plan: Plan) -> str:
@@ -56,10 +54,11 @@ def status(site: Site, plan: Plan) -> str:
         f"in all: {counted(len(planned & rows.keys()), 'run')} done, {counted(len(left), 'run')} left, "
         f"about {hours:.1f} core-hours"
     )
-    if guessed := sorted({spec.agent for spec in left if not speed.is_measured(spec)}):
+    guessed = [f"{spec.agent} ({spec.preset})" for spec in left if not speed.is_measured(spec)]
+    if guessed:
         lines.append(
-            f"not measured yet: {', '.join(guessed)}; assumed as fast as other agents with the same "
-            f"preset, or {ASSUMED:g} steps/s"
+            f"not measured yet: {', '.join(dict.fromkeys(guessed))}; assumed {ASSUMED:g} steps/s, or as "
+            "slow as the slowest agent with that preset"
         )
     if others := [row for name, row in rows.items() if name not in planned and not _alone(plan, row)]:
         lines.append(f"{counted(len(others), 'row')} of the tables not in the plan")
