@@ -76,6 +76,9 @@ class Children:
                 self._running.add(child)
             try:
                 printed = _output(child, seconds)
+            except BaseException:  # a signal, in the main thread
+                _end([child])
+                raise
             finally:
                 with self._lock:
                     self._running.discard(child)
@@ -88,13 +91,18 @@ class Children:
         with self._lock:
             self.stopping = True
             running = list(self._running)
-        for child in running:
-            child.terminate()
-        for child in running:
-            try:
-                child.wait(PATIENCE)
-            except subprocess.TimeoutExpired:
-                child.kill()
+        _end(running)
+
+
+def _end(children: "list[subprocess.Popen[str]]") -> None:
+    """Ask processes to save and end, and wait for them."""
+    for child in children:
+        child.terminate()
+    for child in children:
+        try:
+            child.wait(PATIENCE)
+        except subprocess.TimeoutExpired:
+            child.kill()
 
 
 def _output(child: "subprocess.Popen[str]", seconds: float | None) -> str:

@@ -160,6 +160,26 @@ def test_a_stop_saves_the_run_under_way_and_leaves_nothing_running(home):
     assert rows(home) == []
 
 
+def test_a_study_of_its_own_saves_when_it_is_stopped_and_ends_when_its_time_is_up(home):
+    queue = home.results / "queue.toml"
+    alone = 'name = "pong"\nbackground = false\nhours = 2'
+    long = QUEUE.replace('name = "tiny"', alone).replace("steps = 600", "steps = 1_000_000")
+    long = long.replace("evaluation_every = 300", "evaluation_every = 1_000_000")
+    queue.write_text(long.replace("checkpoint_every = 200", "checkpoint_every = 1_000_000"))
+    site = home.path / "runs" / ".results-pong" / "runs"
+    child = home.start("pong", "--queue", str(queue))
+    wait_until(lambda: any(len(p.read_text().splitlines()) > 1 for p in site.glob("*/timing.csv")))
+    child.terminate()
+    assert child.wait(60) == 128 + signal.SIGTERM
+    (saved,) = site.glob("*/checkpoints/0*")  # by the stop alone
+    queue.write_text(queue.read_text().replace("hours = 2", "hours = 0.001").replace("[0, 1]", "[0]"))
+    assert home.call("pong", "--queue", str(queue))[0] == 0
+    (row,) = rows(home)
+    assert (row["steps"], row["trained"]) == ("1000000", str(int(saved.name)))
+    assert rows(home, "curves")[0]["policy"] == "random"
+    assert "0 runs left" in home.call("status", "--queue", str(queue))[1]
+
+
 @pytest.mark.skipif(sys.platform != "linux", reason="only Linux ends children with their parent")
 def test_a_kill_ends_the_training_process_too(home):
     queue = home.results / "queue.toml"
