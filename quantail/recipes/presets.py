@@ -91,7 +91,7 @@ PRESETS: dict[str, Preset] = {
         sticky=0.25,
     ),
     "atari-laptop": Preset(
-        summary="as atari-paper with 3 steps, a shorter horizon and few samples of τ, for Pong on two cores",
+        summary="as atari-paper with 3 steps, γ 0.98 and few samples of τ, for Pong on two cores",
         source="ours, not tuned",
         like="atari-paper",
         steps=1_000_000,

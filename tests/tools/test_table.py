@@ -107,6 +107,22 @@ def test_rows_that_a_merge_brings_twice_count_once(tmp_path):
     assert len(tables.runs.read_text().splitlines()) == 3
 
 
+def test_git_keeps_the_rows_of_both_branches(home):
+    tables = tables_in(home.path)
+    records = iter((tables.records, home.path / "others"))
+    for branch, seeds in (("one", (0, 1)), ("two", (0, 2))):
+        home.git("checkout", "-q", "-b", branch, "origin/HEAD")
+        tables.records = next(records)
+        for seed in seeds:
+            tables.record(*finished(spec(seed)))
+        home.git("add", "results")
+        home.git("commit", "-qm", branch)
+    home.git("merge", "-q", "one")
+    runs, curves = tables.read()
+    assert sorted(row.seed for row in runs.values()) == [0, 1, 2]
+    assert {name: len(curve) for name, curve in curves.items()} == dict.fromkeys(runs, 11)
+
+
 @pytest.mark.parametrize(
     ("damage", "sentence"),
     [

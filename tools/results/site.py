@@ -95,7 +95,7 @@ def prepare(site: Site, commit: str, python: str = "") -> Path:
         git(site.home, "worktree", "add", "--quiet", "--force", "--detach", str(site.worktree), commit)
     if python:
         return Path(python)
-    print("making the environment of the worktree from its lock, about a minute at first", flush=True)
+    print("preparing the worktree's environment; a new one takes about a minute", flush=True)
     log = site.log("environment")
     with log.open("wb") as file:
         done = subprocess.run(
