@@ -29,7 +29,7 @@ from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
-from bits import ROOT, Version, checkout
+from bits import ROOT, BitsError, Version, checkout
 
 WORKER = Path(__file__).with_name("race_worker.py")
 ROWS = {  # presets, and the environment that each is raced on
@@ -181,7 +181,10 @@ def version_of(text: str) -> Version:
     folder = Path(text).resolve()
     if (folder / "quantail" / "__init__.py").exists():
         return Version("the working tree" if folder == ROOT else text, folder)
-    return checkout(text)
+    try:
+        return checkout(text)
+    except BitsError as error:
+        raise SystemExit(f"race: {error}") from error
 
 
 @dataclass(frozen=True)

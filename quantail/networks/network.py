@@ -9,6 +9,7 @@ from torch import Tensor, nn
 
 from quantail.networks.config import NetworkConfig
 from quantail.networks.heads import HeadSpec, ReturnHead
+from quantail.networks.kernels import announce
 from quantail.networks.layers import NoisyLinear, initialise, linear_layers
 from quantail.networks.torsos import Torso
 from quantail.parts import Part
@@ -31,6 +32,7 @@ class ReturnNetwork(nn.Module):
     def use_kernels(self) -> None:
         """Use compiled kernels where a part has them: those of the torso only beside the head's."""
         if self.head.use_kernels():
+            announce()
             self.torso.use_kernels()
             self.kernels = NUMBA
 

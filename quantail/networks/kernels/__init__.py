@@ -26,17 +26,16 @@ def load_kernels() -> Any:
     if util.find_spec("numba") is None:
         return None
     try:
-        functions = import_module("quantail.networks.kernels.functions")
-        compiled = import_module("quantail.networks.kernels.quantiles").quantiles8
-        folder = Path(compiled.stats.cache_path)
+        return import_module("quantail.networks.kernels.functions")
     except Exception as error:  # a numba that does not fit numpy, or a disk without room for its cache
-        print(
-            f"quantail: the compiled kernels cannot be used, so torch is ({error}).",
-            file=sys.stderr,
-        )
+        print(f"quantail: the compiled kernels cannot be used, so torch is ({error}).", file=sys.stderr)
         return None
-    source = Path(__file__).parent
-    newest = max(path.stat().st_mtime for path in source.glob("*.py"))
+
+
+@cache
+def announce() -> None:
+    """Say once that kernels are about to be compiled, unless numba has them in its cache."""
+    folder = Path(load_kernels().quantiles8.stats.cache_path)
+    newest = max(path.stat().st_mtime for path in Path(__file__).parent.glob("*.py"))
     if not any(path.stat().st_mtime > newest for path in folder.glob("quantiles.quantiles*.nbi")):
-        print("quantail: compiling kernels, about 10 s, once for this machine", file=sys.stderr)
-    return functions
+        print("quantail: compiling kernels, about 10 s, once on this machine", file=sys.stderr)
