@@ -83,9 +83,9 @@ class Checkpoint:
             raise QuantailError(f"{self.path / STATE} is damaged: {damage(error)}.") from error
 
     def is_complete(self, steps: int) -> bool:
-        """Return whether a run of this length has ended here, with its final evaluation."""
-        evaluated: int = self.content["due"]["evaluation"]
-        return self.steps >= steps and evaluated >= self.steps
+        """Return whether a run of this length has ended here, with its final evaluation and row."""
+        done: dict[str, int] = self.content["due"]
+        return self.steps >= steps and min(done["evaluation"], done["log"]) >= self.steps
 
 
 class Checkpoints:

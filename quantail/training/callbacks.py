@@ -51,7 +51,10 @@ class Callback:
         """Called with each warning, which does not stop the run."""
 
     def on_end(self, progress: Progress) -> None:
-        """Called when the run has ended or was stopped, and is saved."""
+        """Called when the run has ended or was stopped, and is saved.
+
+        What is recorded here, and what had no row yet, becomes one more row of metrics.csv.
+        """
 
     def on_close(self, progress: Progress) -> None:
         """Called last, also after an error, to release what the callback holds."""
@@ -148,6 +151,10 @@ class Callbacks:
 
     def close(self) -> None:
         self._call("on_close")
+
+    def has_recorded(self) -> bool:
+        """Return whether callbacks have recorded anything since the last row of metrics.csv."""
+        return bool(self.progress._recorded)
 
     def take_recorded(self) -> dict[str, float]:
         """Return what callbacks have recorded since the last row of metrics.csv."""

@@ -155,7 +155,10 @@ class Progress:
         self._warn(sentence)
 
     def record(self, name: str, value: float) -> None:
-        """Put a number into the next row of metrics.csv, as a column of this name."""
+        """Put a number into the next row of metrics.csv, as a column of this name.
+
+        In `on_evaluation`, that is the row of the same step if a row is due then.
+        """
         require_metric_name(name)
         self._recorded[name] = number(f"metric {name}", value)
 

@@ -1,4 +1,4 @@
-"""The training loop: collect, store, learn, sync the target, log, evaluate and save."""
+"""The training loop: collect, store, learn, sync the target, evaluate, log and save."""
 
 from contextlib import AbstractContextManager
 from typing import Any
@@ -92,6 +92,8 @@ class Trainer:
         if not self._is_saved():
             self.save()
         self.callbacks.end()
+        if self.callbacks.has_recorded():
+            self._write_rows()  # after the checkpoint, so a resumed run removes them again
 
     def step(self) -> None:
         """Collect the next transitions and make the updates that are due."""
@@ -124,33 +126,44 @@ class Trainer:
     # Between steps
 
     def _between_steps(self) -> None:
-        """Log, evaluate and save if it is time to."""
-        s, steps, due = self.config, self.steps, self.due
-        finished = steps >= s.run.steps
-        if due.is_due("log", steps, s.run.log_every) or (finished and due.is_missing("log", steps)):
-            self._log()
-        new_best = False
-        if due.is_due("evaluation", steps, s.evaluation.evaluation_every) or (
-            finished and due.is_missing("evaluation", steps)
-        ):
+        """Evaluate, log and save if it is time to.
+
+        The evaluation comes first, so that the row of a step has what callbacks record of it.
+        """
+        s, new_best = self.config, None
+        if self._is_due("evaluation", s.evaluation.evaluation_every):
             new_best = self._evaluate()
-        if due.is_due("checkpoint", steps, s.run.checkpoint_every) or new_best:
+            if new_best is None:
+                return  # a resumed run evaluates and logs at this step
+        if self._is_due("log", s.run.log_every):
+            self._log()
+        if self.due.is_due("checkpoint", self.steps, s.run.checkpoint_every) or new_best:
             self.save()
+
+    def _is_due(self, what: str, every: int) -> bool:
+        """Return whether it is time for an evaluation or a row: now and then, and at the end."""
+        finished = self.steps >= self.config.run.steps
+        return self.due.is_due(what, self.steps, every) or (
+            finished and self.due.is_missing(what, self.steps)
+        )
 
     def _log(self) -> None:
         if warning := self.parts.memory.warning(self.config.run.steps - self.steps):
             self.callbacks.warn(warning)
-        rows = self.parts.metrics.rows(self.parts.monitor.epsilon(), self.callbacks.take_recorded())
         self.due.done("log", self.steps)
+        self._write_rows()
+
+    def _write_rows(self) -> None:
+        rows = self.parts.metrics.rows(self.parts.monitor.epsilon(), self.callbacks.take_recorded())
         self.callbacks.log(*rows)
 
-    def _evaluate(self) -> bool:
-        """Evaluate the agent and return whether it is the best so far."""
+    def _evaluate(self) -> bool | None:
+        """Evaluate the agent and return whether it is the best so far; None if a signal stopped it."""
         self.callbacks.evaluation_start()
         with self.clock.phase("evaluation"):
             result = self.parts.evaluator.evaluate(self.steps, lambda: bool(self.signals.name))
         if result is None:
-            return False  # it stays due, so that a resumed run evaluates at this step
+            return None
         self.due.done("evaluation", self.steps)
         best = self.parts.scores.update(self.steps, result)
         self.callbacks.evaluation(result)

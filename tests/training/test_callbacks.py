@@ -175,3 +175,53 @@ def test_only_metrics_take_new_columns(tmp_path):
     table = CsvTable(tmp_path / "t.csv", EVALUATIONS)
     table.add(dict.fromkeys(EVALUATIONS, 1) | {"extra": 7})
     assert CsvTable(tmp_path / "t.csv", EVALUATIONS).columns == EVALUATIONS
+
+
+def test_what_is_recorded_of_an_evaluation_is_in_the_row_of_its_step(tmp_path):
+    class Gap(q.Callback):
+        def on_evaluation(self, progress):
+            progress.record("gap", progress.evaluation.mean - 475)
+
+    train(tmp_path / "run", callbacks=[Gap()], log_every=50, evaluation_every=100)
+    found = {row["steps"]: row["gap"] for row in rows(tmp_path / "run")}
+    means = {row["steps"]: float(row["mean"]) for row in rows(tmp_path / "run", "evaluations")}
+    gaps = {steps: repr(mean - 475) for steps, mean in means.items()}
+    assert found == {"50": gaps["0"], "100": gaps["100"], "150": "", "200": gaps["200"]}
+
+
+class Ending(q.Callback):
+    """Records where a run is saved and where it ends."""
+
+    def on_checkpoint(self, progress):
+        progress.record("saved_at", progress.steps)
+
+    def on_end(self, progress):
+        progress.record("ended_at", progress.steps)
+
+
+def test_what_is_recorded_at_the_end_becomes_a_last_row_that_a_resumed_run_removes(tmp_path):
+    train(tmp_path / "run", callbacks=[Ending()])
+    *_, before, last = rows(tmp_path / "run")
+    assert (before["steps"], before["ended_at"]) == ("200", "")
+    assert (last["steps"], last["saved_at"], last["ended_at"]) == ("200", "200.0", "200.0")
+    train(tmp_path / "half", callbacks=[Ending(), StopAt(130)])
+    assert rows(tmp_path / "half")[-1]["ended_at"] == "130.0"
+    q.resume(tmp_path / "half", callbacks=[Ending()])
+    whole, half = rows(tmp_path / "run"), rows(tmp_path / "half")
+    assert [row["ended_at"] for row in half] == [row["ended_at"] for row in whole]
+    assert [row["loss"] for row in half] == [row["loss"] for row in whole]
+
+
+def test_a_callback_that_fails_at_the_last_evaluation_leaves_the_last_row_to_the_resumed_run(tmp_path):
+    class Broken(q.Callback):
+        def on_evaluation(self, progress):
+            if progress.steps == 200:
+                raise ValueError
+
+    with pytest.raises(QuantailError, match="continue with quantail resume"):
+        train(tmp_path / "run", callbacks=[Broken()])
+    assert rows(tmp_path / "run")[-1]["steps"] == "180"
+    q.resume(tmp_path / "run")
+    train(tmp_path / "whole")
+    for name in ("metrics", "episodes", "evaluations"):
+        assert rows(tmp_path / "whole", name) == rows(tmp_path / "run", name)
