@@ -1,12 +1,14 @@
 """Callbacks: code that a run calls after steps, episodes, log rows, evaluations and checkpoints."""
 
 from collections.abc import Mapping, Sequence
+from functools import partial
 from pathlib import Path
 from typing import Any
 
 from quantail.errors import QuantailError
 from quantail.evaluation.evaluate import Evaluation
 from quantail.stateful import State, Stateful
+from quantail.training.closing import call_all
 from quantail.training.components import CALLBACK
 from quantail.training.progress import FinishedEpisode, Progress
 
@@ -150,7 +152,8 @@ class Callbacks:
         self._call("on_end")
 
     def close(self) -> None:
-        self._call("on_close")
+        """Close every callback, then raise the first error."""
+        call_all(partial(self._call_one, one, "on_close") for one in self._of["on_close"])
 
     def has_recorded(self) -> bool:
         """Return whether callbacks have recorded anything since the last row of metrics.csv."""
@@ -176,10 +179,11 @@ class Callbacks:
         except Exception as error:
             if callback in self._loggers.values():
                 raise
-            message = " ".join(str(error).split()).rstrip(".")
+            said = " ".join(str(error).split()).rstrip(".")
+            reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
             raise CallbackError(
                 f"the callback {type(callback).__name__} failed in {event} at step "
-                f"{self.progress.steps:,} ({type(error).__name__}: {message})"
+                f"{self.progress.steps:,} ({reason})"
             ) from error
 
 

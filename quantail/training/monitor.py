@@ -35,6 +35,12 @@ class Monitor:
         self.clock, self.learner, self.schedules = clock, learner, schedules
         self.collector, self.signals = collector, signals
 
+    @property
+    def trust(self) -> str:
+        """The --trust flags that commands on this run need, with a space before each."""
+        code = self.info.config.names_of_code()
+        return trust_flags(modules_of(code) | modules_of_env(self.info.env))
+
     def epsilon(self) -> float:
         """Return the probability of a random action in the next step."""
         return self.collector.epsilon(self.schedules.epsilon(self.counters.steps))
@@ -65,5 +71,5 @@ class Monitor:
             seconds=dict(self.clock.seconds),
             updates=self.learner.updates,
             stopped_by=self.signals.name or stop_reason,
-            trust=trust_flags(modules_of(s.names_of_code()) | modules_of_env(self.info.env)),
+            trust=self.trust,
         )

@@ -1,6 +1,7 @@
 """The training loop: collect, store, learn, sync the target, evaluate, log and save."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from quantail.agents.agent import Agent
@@ -9,6 +10,7 @@ from quantail.evaluation.protocols import LONGEST
 from quantail.runs.checkpoints import Checkpoint
 from quantail.training.build import Parts
 from quantail.training.callbacks import CallbackError
+from quantail.training.closing import call_all
 from quantail.training.process import process_settings
 
 
@@ -50,16 +52,9 @@ class Trainer:
         """
         with self.process_settings():
             self.start()
-            try:
-                with self.signals:
-                    self._loop()
-            except CallbackError as error:
-                if not self._is_saved():
-                    self.save(announce=False)
-                raise QuantailError(
-                    f"{error}: the run is saved, continue with quantail resume {self.folder.path}."
-                ) from error
-            finally:
+            with self._closing_after_errors(), self._explaining(), self.signals:
+                self._loop()
+            with self._explaining():
                 self.close()
         self.signals.raise_signal()
         return self.agent
@@ -68,7 +63,7 @@ class Trainer:
         """Start the environments and the callbacks; does nothing if they were started before."""
         if self._started:
             return
-        try:
+        with self._closing_after_errors(), self._explaining():
             for _ in range(self.collector.start()):
                 self.callbacks.warn(
                     f"{self.info.env} did not give the same observations and rewards when its episode "
@@ -76,9 +71,6 @@ class Trainer:
                     "not an exact continuation."
                 )
             self.callbacks.start()
-        except BaseException:
-            self.close()
-            raise
         self._started = True
 
     def _loop(self) -> None:
@@ -196,8 +188,29 @@ class Trainer:
     def _when(self) -> tuple[int, dict[str, int]]:
         return self.steps, self.due.state_dict()
 
+    # The end
+
     def close(self) -> None:
-        """Close the callbacks and the environments."""
-        self.callbacks.close()
-        self.collector.close()
-        self.parts.evaluator.close()
+        """Close the callbacks and the environments, all of them; then raise the first error."""
+        call_all([self.callbacks.close, self.collector.close, self.parts.evaluator.close])
+
+    @contextmanager
+    def _closing_after_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):  # the error that came first is the one to raise
+                self.close()
+            raise
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """If a callback fails, save the run and say in one sentence how to continue it."""
+        try:
+            yield
+        except CallbackError as error:
+            if not self._is_saved():
+                self.save(announce=False)
+            ended = self.due.has_ended(self.steps, self.config.run.steps)
+            how = f", continue with quantail resume {self.folder.path}{self.parts.monitor.trust}"
+            raise QuantailError(f"{error}: the run is saved{'' if ended else how}.") from error

@@ -2,6 +2,7 @@
 
 import csv
 
+import gymnasium as gym
 import pytest
 import torch
 
@@ -225,3 +226,70 @@ def test_a_callback_that_fails_at_the_last_evaluation_leaves_the_last_row_to_the
     train(tmp_path / "whole")
     for name in ("metrics", "episodes", "evaluations"):
         assert rows(tmp_path / "whole", name) == rows(tmp_path / "run", name)
+
+
+class Closing(q.Callback):
+    """Notes that it was closed, then fails."""
+
+    def __init__(self, error="closed badly"):
+        self.closed, self.error = 0, error
+
+    def on_close(self, progress):
+        self.closed += 1
+        raise OSError(self.error)
+
+
+class ClosingToo(Closing):
+    pass
+
+
+@pytest.mark.parametrize("steps", [0, 60])
+def test_an_error_is_not_hidden_by_those_of_closing_and_everything_is_closed(steps, tmp_path):
+    class Broken(q.Callback):
+        def on_step(self, progress):
+            if progress.steps >= steps > 0:
+                raise ValueError("the first error")
+
+        def on_start(self, progress):
+            if not steps:
+                raise ValueError("the first error")
+
+    closing = [Closing(), ClosingToo()]
+    envs = []
+
+    class Env(type(gym.make("CartPole-v1").unwrapped)):
+        def close(self):
+            envs.append(self)
+            super().close()
+
+    with pytest.raises(QuantailError) as error:
+        q.train(Env, out=tmp_path / "run", callbacks=[Broken(), *closing], steps=200, **quick("iqn"))
+    assert "(ValueError: the first error): the run is saved, continue with quantail" in str(error.value)
+    assert str(error.value).endswith(".")
+    assert [one.closed for one in closing] == [1, 1]
+    assert len(envs) >= 2  # of the collector, besides the one that only gives its spaces
+
+
+def test_a_callback_that_fails_to_close_is_named_and_the_rest_is_closed(tmp_path):
+    closing = [Closing(), ClosingToo("later")]
+    with pytest.raises(QuantailError) as error:
+        train(tmp_path / "run", callbacks=closing)
+    failed = "the callback Closing failed in on_close at step 200 (OSError: closed badly)"
+    assert str(error.value) == f"{failed}: the run is saved."
+    assert [one.closed for one in closing] == [1, 1]
+    with pytest.raises(QuantailError, match="has completed its 200 steps"):
+        q.resume(tmp_path / "run")
+
+
+def test_a_callback_that_fails_at_the_start_is_named_and_the_run_can_be_resumed(tmp_path):
+    class Broken(q.Callback):
+        def on_start(self, progress):
+            raise KeyError
+
+    with pytest.raises(QuantailError) as error:
+        train(tmp_path / "run", callbacks=[Broken()])
+    failed, saved = "the callback Broken failed in on_start at step 0 (KeyError)", "the run is saved"
+    assert str(error.value) == f"{failed}: {saved}, continue with quantail resume {tmp_path / 'run'}."
+    whole, resumed = train(tmp_path / "whole"), q.resume(tmp_path / "run")
+    for key, tensor in whole.network.state_dict().items():
+        assert torch.equal(tensor, resumed.network.state_dict()[key]), key
