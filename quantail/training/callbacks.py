@@ -1,15 +1,15 @@
 """Callbacks: code that a run calls after steps, episodes, log rows, evaluations and checkpoints."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
 from typing import Any
 
 from quantail.errors import QuantailError
 from quantail.evaluation.evaluate import Evaluation
-from quantail.stateful import State, Stateful
+from quantail.stateful import State, Stateful, require_storable
 from quantail.training.closing import call_all
-from quantail.training.components import CALLBACK
 from quantail.training.progress import FinishedEpisode, Progress
 
 
@@ -76,6 +76,7 @@ EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
 CALLBACKS: dict[str, type[Callback]] = {}  # the built-in ones by name
+COMPONENT = "callback."  # before the class name of a user's callback, in a checkpoint
 
 
 class CallbackError(QuantailError):
@@ -106,7 +107,7 @@ class Callbacks:
 
     def components(self) -> dict[str, Stateful]:
         """Return the callbacks with a state by the names of their components."""
-        users = {f"{CALLBACK}{type(one).__name__}": one for one in self._users}
+        users = {f"{COMPONENT}{type(one).__name__}": _UserState(one, self._naming) for one in self._users}
         loggers = {k: v for k, v in self._loggers.items() if _overrides(v, "state_dict")}
         return {"progress": self.progress, **loggers, **users}
 
@@ -174,17 +175,47 @@ class Callbacks:
             self._call_one(one, event)
 
     def _call_one(self, callback: Callback, event: str) -> None:
-        try:
+        if callback in self._loggers.values():
             getattr(callback, event)(self.progress)
+            return
+        with self._naming(callback, event):
+            getattr(callback, event)(self.progress)
+
+    @contextmanager
+    def _naming(self, callback: Callback, method: str) -> Iterator[None]:
+        """Name the callback of the user in an error that one of its methods raises."""
+        try:
+            yield
         except Exception as error:
-            if callback in self._loggers.values():
-                raise
             said = " ".join(str(error).split()).rstrip(".")
             reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
             raise CallbackError(
-                f"the callback {type(callback).__name__} failed in {event} at step "
+                f"the callback {type(callback).__name__} failed in {method} at step "
                 f"{self.progress.steps:,} ({reason})"
             ) from error
+
+
+class _UserState:
+    """The state of a user's callback as a component: its errors are those of the callback."""
+
+    def __init__(
+        self, callback: Callback, naming: Callable[[Callback, str], AbstractContextManager[None]]
+    ) -> None:
+        self.callback, self._naming = callback, naming
+
+    def state_dict(self) -> State:
+        with self._naming(self.callback, "state_dict"):
+            state = self.callback.state_dict()
+            require_storable(state)
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        with self._naming(self.callback, "load_state_dict"):
+            self.callback.load_state_dict(state)
+
+    def check(self) -> None:
+        with self._naming(self.callback, "check"):
+            self.callback.check()
 
 
 def require_callbacks(callbacks: Sequence[Callback]) -> None:

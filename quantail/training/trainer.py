@@ -9,7 +9,7 @@ from quantail.errors import QuantailError
 from quantail.evaluation.protocols import LONGEST
 from quantail.runs.checkpoints import Checkpoint
 from quantail.training.build import Parts
-from quantail.training.callbacks import CallbackError
+from quantail.training.callbacks import COMPONENT, CallbackError
 from quantail.training.closing import call_all
 from quantail.training.process import process_settings
 
@@ -175,11 +175,17 @@ class Trainer:
             path = self.parts.saver.save(self.steps)
         self._saved = self._when()
         if announce:
+            self.parts.saver.components.require_callbacks()
             self.callbacks.checkpoint(path)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore the state of a checkpoint; `start` then continues its episodes."""
-        self.parts.saver.restore(checkpoint)
+        try:
+            self.parts.saver.restore(checkpoint)
+        except CallbackError as error:
+            raise QuantailError(
+                f"{error}: mend it, or resume without it; the run is unchanged."
+            ) from error
         self._saved = self._when()
 
     def _is_saved(self) -> bool:
@@ -211,6 +217,8 @@ class Trainer:
         except CallbackError as error:
             if not self._is_saved():
                 self.save(announce=False)
+            failed = [name.removeprefix(COMPONENT) for name in self.parts.saver.components.failed]
+            saved = f"saved without the state of {', '.join(failed)}" if failed else "saved"
             ended = self.due.has_ended(self.steps, self.config.run.steps)
             how = f", continue with quantail resume {self.folder.path}{self.parts.monitor.trust}"
-            raise QuantailError(f"{error}: the run is saved{'' if ended else how}.") from error
+            raise QuantailError(f"{error}: the run is {saved}{'' if ended else how}.") from error

@@ -1,8 +1,10 @@
 """Callbacks of the user, and metrics that heads and callbacks report."""
 
 import csv
+import json
 
 import gymnasium as gym
+import numpy as np
 import pytest
 import torch
 
@@ -293,3 +295,77 @@ def test_a_callback_that_fails_at_the_start_is_named_and_the_run_can_be_resumed(
     whole, resumed = train(tmp_path / "whole"), q.resume(tmp_path / "run")
     for key, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, resumed.network.state_dict()[key]), key
+
+
+class Keeper(q.Callback):
+    """Has a state, which `saves` makes and `loads` takes back."""
+
+    def __init__(self, saves, loads=lambda state: None, valid=True):
+        self.saves, self.loads, self.valid = saves, loads, valid
+
+    def state_dict(self):
+        return self.saves()
+
+    def load_state_dict(self, state):
+        self.loads(state)
+
+    def check(self):
+        if not self.valid:
+            raise ValueError("it is negative")
+
+
+class Other(Keeper):
+    pass
+
+
+def fails():
+    raise KeyError("count")
+
+
+@pytest.mark.parametrize(
+    ("saves", "says"),
+    [
+        (fails, "(KeyError: 'count')"),
+        (lambda: None, "(TypeError: a state is a dictionary, not None)"),
+        (lambda: {"n": np.int64(3)}, "'n' has a value that JSON does not take, Object of type int64"),
+        (lambda: {"seen": [{1, 2}]}, "'seen' has a value that JSON does not take, Object of type set"),
+        (lambda: {"best": -np.inf}, "'best' has a value that JSON does not take"),
+        (lambda: {3: 4}, "a name in a state is a string, not 3"),
+        (lambda: {"names": np.array(["a"])}, "the array 'names' is of <U1, which cannot be saved"),
+    ],
+)
+def test_a_callback_whose_state_cannot_be_saved_is_named_and_the_run_is_saved(saves, says, tmp_path):
+    good = Other(lambda: {"kept": 7, "array": np.arange(3)})
+    with pytest.raises(QuantailError) as error:
+        train(tmp_path / "run", callbacks=[Keeper(saves), good])
+    text = str(error.value)
+    assert text.startswith("the callback Keeper failed in state_dict at step 50 (")
+    assert says in text
+    saved = "the run is saved without the state of Keeper, continue with quantail resume"
+    assert text.endswith(f": {saved} {tmp_path / 'run'}.")
+    loaded = []
+    again = [Keeper(lambda: {}, loaded.append), Other(lambda: {}, loaded.append)]
+    whole, resumed = train(tmp_path / "whole"), q.resume(tmp_path / "run", callbacks=again)
+    for key, tensor in whole.network.state_dict().items():
+        assert torch.equal(tensor, resumed.network.state_dict()[key]), key
+    (state,) = loaded  # of the other callback
+    assert state["kept"] == 7
+    assert state["array"].tolist() == [0, 1, 2]
+
+
+def test_a_state_that_its_callback_finds_impossible_is_not_saved(tmp_path):
+    with pytest.raises(QuantailError) as error:
+        train(tmp_path / "run", callbacks=[Keeper(lambda: {"count": -1}, valid=False)])
+    assert "Keeper failed in check at step 50 (ValueError: it is negative)" in str(error.value)
+    content = json.loads((tmp_path / "run/checkpoints/000000050/state.json").read_text())
+    assert "callback.Keeper" not in content
+
+
+def test_a_callback_that_cannot_take_its_state_back_is_no_damage_of_the_checkpoint(tmp_path):
+    train(tmp_path / "run", callbacks=[Keeper(lambda: {"count": 3})])
+    with pytest.raises(QuantailError) as error:
+        q.resume(tmp_path / "run", steps=300, callbacks=[Keeper(dict, lambda state: state["total"])])
+    failed = "the callback Keeper failed in load_state_dict at step 200 (KeyError: 'total')"
+    assert str(error.value) == f"{failed}: mend it, or resume without it; the run is unchanged."
+    q.resume(tmp_path / "run", steps=220)
+    assert rows(tmp_path / "run")[-1]["steps"] == "220"
