@@ -129,13 +129,19 @@ def test_resume_warns_if_another_number_of_threads_is_in_force(tmp_path):
 
     (warning,) = resumed(1, 120)
     assert "was trained with 2 threads and continues with 1 thread" in warning
-    assert "threads=2" in warning
-    assert resumed(2, 140) == []
-    assert resumed(1, 160, threads=2) == []
+    assert "--threads 2 (threads=2 in Python) avoids" in warning
+    assert json.loads((run / "run.json").read_text())["threads"] == 1
+    assert resumed(1, 140) == []
+    (warning,) = resumed(1, 160, threads=2)
+    assert "was trained with 1 thread and continues with 2 threads" in warning
+    assert resumed(1, 170, threads=2) == []
     with pytest.raises(quantail.QuantailError, match="threads"):
         quantail.resume(run, steps=200, threads=-1)
     done = run_command("resume", run, "--steps", 180)
     assert done.returncode == 0
     assert "cpu with 2 threads" in done.stderr
     assert "last bits" not in done.stderr
+    done = run_command("resume", run, "--steps", 190, "--threads", 1)
+    assert "cpu with 1 thread" in done.stderr
+    assert "was trained with 2 threads and continues with 1 thread" in done.stderr
     assert torch.get_num_threads() == here

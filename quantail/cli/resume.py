@@ -21,6 +21,12 @@ def run(words: list[str]) -> int:
         metavar="last|previous",
         help="checkpoint to continue from [last]",
     )
+    parser.add_argument(
+        "--threads",
+        metavar="N",
+        help="number of CPU threads; another number than before may change the last bits of the result "
+        "[the number that the run had; 0: PyTorch's default]",
+    )
     parser.add_argument("--quiet", action="store_true", help="print only the summary")
     add_trust(parser)
     add_callbacks(parser)
@@ -34,6 +40,6 @@ def run(words: list[str]) -> int:
             checkpoint=arguments.checkpoint,
             callbacks=[bar, *callbacks_of(arguments.callback)],
             trust=arguments.trust,
-            threads=RunFolder(arguments.run).read().threads,
+            threads=arguments.threads or RunFolder(arguments.run).read().threads,
         )
     return 130 if bar.stopped else 0

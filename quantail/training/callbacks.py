@@ -107,7 +107,9 @@ class Callbacks:
 
     def components(self) -> dict[str, Stateful]:
         """Return the callbacks with a state by the names of their components."""
-        users = {f"{COMPONENT}{type(one).__name__}": _UserState(one, self._naming) for one in self._users}
+        users = {
+            f"{COMPONENT}{type(one).__name__}": _UserState(one, self._naming) for one in self._users
+        }
         loggers = {k: v for k, v in self._loggers.items() if _overrides(v, "state_dict")}
         return {"progress": self.progress, **loggers, **users}
 

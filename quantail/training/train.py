@@ -174,7 +174,7 @@ def resume(
             trainer.callbacks.warn(
                 f"{folder.path} was trained with {counted(earlier, 'thread')} and continues with "
                 f"{counted(info.threads, 'thread')}: its last bits may differ from those of a run that "
-                f"never stopped, which threads={earlier} avoids."
+                f"never stopped, which --threads {earlier} (threads={earlier} in Python) avoids."
             )
         if found is None:
             trainer.callbacks.warn(
@@ -183,8 +183,7 @@ def resume(
         else:
             trainer.restore(found)
         trainer.start()
-        if steps is not None:
-            folder.extend(steps)
+        folder.record(steps=info.config.run.steps, threads=info.threads)
         return trainer.run()
 
 

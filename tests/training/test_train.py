@@ -344,7 +344,10 @@ def test_several_threads_on_a_busy_machine_cause_a_warning(load, threads, warned
     heard = Listening()
     few = QUICK["CartPole-v1"] | {"steps": 61, "threads": threads, "evaluation_every": 1000}
     q.train("CartPole-v1", out=tmp_path / "run", callbacks=[heard], **few)
-    assert any("--threads 1 may be faster" in sentence for sentence in heard.warnings) == warned
+    assert (
+        any("--threads 1 (threads=1 in Python) may be faster" in sentence for sentence in heard.warnings)
+        == warned
+    )
 
 
 def test_more_threads_than_a_machine_can_start_are_refused(tmp_path, capsys):
