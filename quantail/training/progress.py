@@ -41,7 +41,7 @@ class Summary:
     scores: Scores
     seconds: dict[str, float]
     updates: int
-    stopped_by: str  # the signal or the reason of a callback, or "" if the run finished
+    stopped_by: str  # the signal, or "a callback: " and its reason; "" if the run has come to its end
     trust: str = ""  # the --trust flags that commands on this run need
 
 
@@ -147,8 +147,11 @@ class Progress:
         return self._warning
 
     def stop(self, reason: str) -> None:
-        """End the run after this step: it is saved, and can be resumed."""
-        self._stop_reason = str(reason) or "a callback"
+        """End the run after this step: it is saved, and can be resumed.
+
+        `quantail.train` returns the agent, and the command line prints the reason and exits with 0.
+        """
+        self._stop_reason = f"a callback: {reason}" if str(reason) else "a callback"
 
     def warn(self, sentence: str) -> None:
         """Warn of something that does not stop the run, as the run's own warnings do."""

@@ -11,7 +11,7 @@ import torch
 import quantail as q
 from quantail.errors import QuantailError
 from quantail.runs.tables import EVALUATIONS, METRICS, CsvTable
-from tests.helpers.runs import quick
+from tests.helpers.runs import command, flags, quick
 
 
 class Recorder(q.Callback):
@@ -344,7 +344,7 @@ def test_a_callback_whose_state_cannot_be_saved_is_named_and_the_run_is_saved(sa
     saved = "the run is saved without the state of Keeper, continue with quantail resume"
     assert text.endswith(f": {saved} {tmp_path / 'run'}.")
     loaded = []
-    again = [Keeper(lambda: {}, loaded.append), Other(lambda: {}, loaded.append)]
+    again = [Keeper(dict, loaded.append), Other(dict, loaded.append)]
     whole, resumed = train(tmp_path / "whole"), q.resume(tmp_path / "run", callbacks=again)
     for key, tensor in whole.network.state_dict().items():
         assert torch.equal(tensor, resumed.network.state_dict()[key]), key
@@ -369,3 +369,26 @@ def test_a_callback_that_cannot_take_its_state_back_is_no_damage_of_the_checkpoi
     assert str(error.value) == f"{failed}: mend it, or resume without it; the run is unchanged."
     q.resume(tmp_path / "run", steps=220)
     assert rows(tmp_path / "run")[-1]["steps"] == "220"
+
+
+def test_a_run_that_a_callback_stops_on_purpose_exits_with_success(tmp_path, capsys, monkeypatch):
+    module = (
+        "import quantail\n"
+        "class Target(quantail.Callback):\n"
+        "    def on_step(self, progress):\n"
+        "        if progress.steps >= 100:\n"
+        "            progress.stop('the target is reached')\n"
+    )
+    (tmp_path / "my_targets.py").write_text(module)
+    monkeypatch.syspath_prepend(tmp_path)
+    run, words = tmp_path / "run", ("--quiet", "--callback", "my_targets:Target")
+    settings = flags(quick("iqn") | {"steps": 101})
+    assert command("train", "CartPole-v1", "--out", run, *words, *settings) == 0
+    lines = capsys.readouterr().err.splitlines()
+    assert "stopped by a callback: the target is reached" in lines
+    assert "at step 100 of 101; everything is saved" in lines
+    assert f"  quantail resume {run}" in lines
+    assert command("resume", run, *words) == 0  # it stops in the last step, when there is nothing left
+    lines = capsys.readouterr().err.splitlines()
+    assert any(line.startswith("done: 101 steps") for line in lines)
+    assert f"  quantail resume {run}" not in lines
