@@ -6,7 +6,7 @@ from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, reason_of
 from quantail.evaluation.evaluate import Evaluation
 from quantail.stateful import State, Stateful, require_storable
 from quantail.training.closing import call_all
@@ -189,11 +189,9 @@ class Callbacks:
         try:
             yield
         except Exception as error:
-            said = " ".join(str(error).split()).rstrip(".")
-            reason = f"{type(error).__name__}: {said}" if said else type(error).__name__
             raise CallbackError(
                 f"the callback {type(callback).__name__} failed in {method} at step "
-                f"{self.progress.steps:,} ({reason})"
+                f"{self.progress.steps:,} ({reason_of(error)})"
             ) from error
 
 
