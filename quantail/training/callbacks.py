@@ -1,6 +1,6 @@
 """Callbacks: code that a run calls after steps, episodes, log rows, evaluations and checkpoints."""
 
-from collections.abc import Callable, Iterator, Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
 from contextlib import AbstractContextManager, contextmanager
 from functools import partial
 from pathlib import Path
@@ -93,7 +93,6 @@ class Callbacks:
     def __init__(
         self, loggers: Mapping[str, Callback], callbacks: Sequence[Callback], progress: Progress
     ) -> None:
-        require_callbacks(callbacks)
         self.progress, self._loggers = progress, dict(loggers)
         progress._warn = self.warn
         self._users = [one for one in callbacks if _overrides(one, "state_dict")]
@@ -218,21 +217,31 @@ class _UserState:
             self.callback.check()
 
 
-def require_callbacks(callbacks: Sequence[Callback]) -> None:
-    """Raise an error for what is not a callback, and for two states of the same name."""
-    for one in callbacks:
+def callback_list(callbacks: Iterable[Callback] | None) -> list[Callback]:
+    """Return the callbacks that a user passes; None means none.
+
+    Raise an error for what is not a callback, and for two states of the same name.
+    """
+    if isinstance(callbacks, Callback):
+        name = type(callbacks).__name__
+        raise QuantailError(f"callbacks takes a list of callbacks: write callbacks=[{name}(...)].")
+    if callbacks is not None and not isinstance(callbacks, Iterable):
+        raise QuantailError(f"callbacks takes a list of callbacks, not {callbacks!r}.")
+    found = list(callbacks or ())
+    for one in found:
         if not isinstance(one, Callback):
             raise QuantailError(
                 f"callbacks takes instances of quantail.Callback, not {one!r}"
                 f"{': make one with ()' if isinstance(one, type) else ''}."
             )
-    names = [type(one).__name__ for one in callbacks if _overrides(one, "state_dict")]
+    names = [type(one).__name__ for one in found if _overrides(one, "state_dict")]
     for name in names:
         if names.count(name) > 1:
             raise QuantailError(
                 f"callbacks has two of class {name}, whose states would be saved under one name: give "
                 "one of them a class of its own."
             )
+    return found
 
 
 def _overrides(callback: Callback, method: str) -> bool:

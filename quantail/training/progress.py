@@ -1,9 +1,10 @@
 """What a callback can see of a run."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 from quantail.agents.agent import Agent
 from quantail.errors import QuantailError
@@ -157,27 +158,32 @@ class Progress:
         """Warn of something that does not stop the run, as the run's own warnings do."""
         self._warn(sentence)
 
-    def record(self, name: str, value: float) -> None:
+    def record(self, name: str, value: SupportsFloat) -> None:
         """Put a number into the next row of metrics.csv, as a column of this name.
 
-        In `on_evaluation`, that is the row of the same step if a row is due then.
+        In `on_evaluation`, that is the row of the same step if a row is due then. The number may be a
+        tensor or an array without axes; NaN leaves the cell empty.
         """
         require_metric_name(name)
-        self._recorded[name] = number(f"metric {name}", value)
+        found: Any = value
+        if getattr(found, "ndim", None) == 0:  # a tensor, an array, a number of NumPy
+            found = found.item()
+        empty = isinstance(found, float) and math.isnan(found)
+        self._recorded[name] = math.nan if empty else number(f"metric {name}", found)
 
     # What was recorded since the last row of metrics.csv is part of a checkpoint.
 
     def state_dict(self) -> dict[str, Any]:
-        return {"recorded": dict(self._recorded)}
+        return {"recorded": {k: None if math.isnan(v) else v for k, v in self._recorded.items()}}
 
     def load_state_dict(self, state: State) -> None:
         require_keys(state, ("recorded",))
-        self._recorded = dict(state["recorded"])
+        self._recorded = {k: math.nan if v is None else v for k, v in state["recorded"].items()}
 
     def check(self) -> None:
         for name in self._recorded:
             require_metric_name(name)
-        require_numbers(self._recorded.values())
+        require_numbers(value for value in self._recorded.values() if value == value)
 
 
 def require_metric_name(name: str) -> None:

@@ -2,6 +2,7 @@
 
 import csv
 import json
+import math
 
 import gymnasium as gym
 import numpy as np
@@ -392,3 +393,50 @@ def test_a_run_that_a_callback_stops_on_purpose_exits_with_success(tmp_path, cap
     lines = capsys.readouterr().err.splitlines()
     assert any(line.startswith("done: 101 steps") for line in lines)
     assert f"  quantail resume {run}" not in lines
+
+
+NUMBERS = {
+    "of_torch": torch.tensor(0.25),
+    "of_numpy": np.array(0.25),
+    "scalar": np.float32(0.25),
+    "whole": np.int64(3),
+    "nothing": math.nan,
+    "of_nothing": torch.tensor(math.nan),
+}
+
+
+class Numbers(q.Callback):
+    def on_step(self, progress):
+        for name, value in NUMBERS.items():
+            progress.record(name, value)
+
+
+def test_a_metric_is_a_number_of_any_library_and_nan_is_an_empty_cell(tmp_path):
+    train(tmp_path / "whole", callbacks=[Numbers()])
+    train(tmp_path / "half", callbacks=[Numbers(), StopAt(130)])
+    q.resume(tmp_path / "half", callbacks=[Numbers()])
+    found = rows(tmp_path / "whole")
+    assert found == rows(tmp_path / "half")
+    assert [found[-1][name] for name in NUMBERS] == ["0.25", "0.25", "0.25", "3.0", "", ""]
+    assert np.isnan(q.read_run(tmp_path / "whole").metrics["nothing"]).all()
+
+
+@pytest.mark.parametrize("value", [math.inf, torch.zeros(2), "x", True, None])
+def test_what_is_no_number_is_no_metric(value, tmp_path):
+    class Wrong(q.Callback):
+        def on_step(self, progress):
+            progress.record("mine", value)
+
+    with pytest.raises(QuantailError, match="metric mine takes a number, not"):
+        train(tmp_path / "run", callbacks=[Wrong()])
+
+
+def test_callbacks_are_a_list_and_none_means_none(tmp_path):
+    for wrong, says in ((Recorder(), r": write callbacks=\[Recorder\(...\)\]\."), (3, ", not 3.")):
+        with pytest.raises(QuantailError, match=f"callbacks takes a list of callbacks{says}$"):
+            train(tmp_path / "run", callbacks=wrong)
+        assert not (tmp_path / "run").exists()
+    train(tmp_path / "run", callbacks=None)
+    seen = Recorder()
+    q.resume(tmp_path / "run", steps=220, callbacks=(one for one in [seen]))
+    assert seen.of("end") == [220]
