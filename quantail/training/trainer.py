@@ -216,7 +216,8 @@ class Trainer:
             yield
         except CallbackError as error:
             if not self._is_saved():
-                self.save(announce=False)
+                with suppress(CallbackError):  # of on_warning, when the checkpoint is written
+                    self.save(announce=False)
             failed = [name.removeprefix(COMPONENT) for name in self.parts.saver.components.failed]
             saved = f"saved without the state of {', '.join(failed)}" if failed else "saved"
             ended = self.due.has_ended(self.steps, self.config.run.steps)

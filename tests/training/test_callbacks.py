@@ -440,3 +440,19 @@ def test_callbacks_are_a_list_and_none_means_none(tmp_path):
     seen = Recorder()
     q.resume(tmp_path / "run", steps=220, callbacks=(one for one in [seen]))
     assert seen.of("end") == [220]
+
+
+def test_a_callback_that_fails_at_a_warning_of_the_save_is_named_too(tmp_path, monkeypatch):
+    class Broken(q.Callback):
+        def on_warning(self, progress):
+            raise ValueError(progress.warning)
+
+    def prune(saver, name):
+        saver._warn("an old file stays")
+
+    monkeypatch.setattr("quantail.training.saver.Saver._prune", prune)
+    with pytest.raises(QuantailError) as error:
+        train(tmp_path / "run", callbacks=[Broken()])
+    failed = "the callback Broken failed in on_warning at step 50 (ValueError: an old file stays)"
+    assert str(error.value).startswith(f"{failed}: the run is saved, continue with quantail resume")
+    assert (tmp_path / "run/checkpoints/000000050").exists()
