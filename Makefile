@@ -3,7 +3,8 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: train test lint types unit test-slow wheel bits agents lock clean
+.PHONY: train test lint types unit test-slow wheel bits race agents lock clean
+.PHONY: results results-update results-status results-check results-page results-pong
 
 # `make train STEPS=5000` trains for less.
 train: .venv/installed
@@ -33,13 +34,43 @@ wheel: .venv/installed
 	$(BIN)/python tools/check_wheel.py
 
 # Whether the working tree learns what a commit learned, bit for bit: `make bits BASE=<commit>`. With
-# AGENT, PRESET and ENV instead: the fingerprint of that run.
+# AGENT, PRESET and ENV: the fingerprint of that run, here or at the commit BASE.
 bits: .venv/installed
-	$(BIN)/python tools/bits.py $(if $(AGENT),--fingerprint $(AGENT) $(PRESET) $(ENV),--base $(or $(BASE),HEAD))
+	$(BIN)/python tools/bits.py $(if $(AGENT),--fingerprint $(AGENT) $(PRESET) $(ENV) $(if $(BASE),--base $(BASE)),--base $(or $(BASE),HEAD))
+
+# Whether the working tree trains faster than a commit, in turns: `make race BASE=<commit>`, for the presets
+# ROWS, or for the trained network of a RUN. More options: `python tools/race.py --help`.
+race: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python tools/race.py $(or $(BASE),HEAD) $(if $(RUN),--checkpoint $(RUN),$(ROWS))
 
 # Every agent on MinAtar Breakout for the default budget, and the table of scores. Given again, it goes on.
 agents: .venv/installed
 	$(BIN)/python benchmarks/agents.py --out runs/agents --table runs/agents/scores.csv
+
+# Go on with the queue in results/queue.toml, at the lowest priority and from a worktree of the present
+# commit. Stop it at any time; given again, it goes on. `make results JOBS=2` does two runs at a time.
+results: .venv/installed
+	$(BIN)/python -m tools.results run --jobs $(or $(JOBS),1)
+
+# Tell the running queue to take the present commit when its run under way is done.
+results-update: .venv/installed
+	$(BIN)/python -m tools.results update
+
+# What of the queue is done, under way and left, with an estimate of the core-hours.
+results-status: .venv/installed
+	@$(BIN)/python -m tools.results status
+
+# Which rows the present code would not give again, by fingerprints: up to half a minute a kind of run.
+results-check: .venv/installed
+	$(BIN)/python -m tools.results check
+
+# Draw results/README.md and its figures from the tables.
+results-page: .venv/installed
+	$(BIN)/python -m tools.results page
+
+# Train Pong from pixels with two threads, or resume it: two hours of training in all.
+results-pong: .venv/installed
+	$(BIN)/python -m tools.results pong
 
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -80,7 +80,7 @@ def learner_with(trainer: Trainer, counts: Sequence[int], scheme: str) -> Learne
 def gradient(learner: Learner, batch: Batch) -> torch.Tensor:
     """Return the gradient of the mean loss on fresh samples of τ."""
     loss = learner.losses(batch, learner.targets(batch)).losses.mean()
-    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, learner.parameters)])
+    return torch.cat([g.flatten() for g in torch.autograd.grad(loss, learner.main.parameters)])
 
 
 def relative_variance(learner: Learner, batch: Batch, draws: int) -> float:

@@ -2,6 +2,7 @@
 
 import importlib.util
 import shutil
+import subprocess
 import sys
 from pathlib import Path
 
@@ -96,3 +97,44 @@ def test_a_flag_is_passed_by_the_name_that_the_version_knows(bits, monkeypatch):
         assert bits._as_known(word, new) == "--learning-starts=5"
     assert bits._as_known("--seed=5", old) == "--seed=5"
     assert bits._as_known("cvar:0.25", old) == "cvar:0.25"
+
+
+@pytest.fixture
+def repository(bits, tmp_path, monkeypatch):
+    """An empty repository in which `bits` works, and a function that commits a file."""
+    monkeypatch.setattr(bits, "ROOT", tmp_path)
+    monkeypatch.setattr(bits, "CACHE", tmp_path / "runs" / ".bits")
+
+    def git(*words):
+        who = ("-c", "user.name=Somebody", "-c", "user.email=somebody@example.org")
+        subprocess.run(["git", *who, *words], cwd=tmp_path, check=True, capture_output=True)
+
+    def commit(path, text):
+        (tmp_path / path).parent.mkdir(parents=True, exist_ok=True)
+        (tmp_path / path).write_text(text)
+        git("add", path)
+        git("commit", "-m", path)
+
+    git("init", "-q")
+    return commit
+
+
+@pytest.mark.parametrize(
+    ("path", "text", "sentence"),
+    [
+        ("README.md", "text", "it has no folder quantail."),
+        ("quantail/__main__.py", "import a_package_that_is_missing", "No module named"),
+        ("quantail/__main__.py", "print('usage: quantail')", "lists no --agent"),
+    ],
+)
+def test_a_commit_that_cannot_train_is_answered_with_one_sentence(
+    bits, repository, path, text, sentence
+):
+    repository(path, text)
+    with pytest.raises(bits.BitsError) as found:
+        bits.compare("HEAD", bits.RUNS[:1], 1)
+    assert "cannot train" in str(found.value)
+    assert sentence in str(found.value)
+    assert "\n" not in str(found.value)
+    with pytest.raises(bits.BitsError, match="'no-such' is not a commit"):
+        bits.checkout("no-such")

@@ -2,6 +2,7 @@
 
     make bits BASE=<commit>                        the working tree beside a commit
     make bits AGENT=iqn PRESET=minatar ENV=MinAtar/Breakout-v1     the fingerprint of one triple
+    make bits AGENT=iqn PRESET=minatar ENV=MinAtar/Breakout-v1 BASE=<commit>      that of a commit
 
 The script trains a fixed list of short, seeded runs with both versions, through their own command
 lines, in the present Python environment and on one thread. It then compares weights, optimizer state
@@ -16,19 +17,25 @@ import csv
 import hashlib
 import json
 import os
+import platform
 import shutil
 import subprocess
 import sys
 import tempfile
 from collections.abc import Iterable
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import cached_property
 from pathlib import Path
 
 import numpy as np
 from safetensors.numpy import load_file
 
 ROOT = Path(__file__).resolve().parent.parent
+sys.path[:0] = [str(ROOT)] * (str(ROOT) not in sys.path)  # as a script, its folder is there instead
+
+from tools.children import dies_with_parent  # noqa: E402
+
 CACHE = ROOT / "runs" / ".bits"  # what commits learned; a commit never changes
 
 # Renames, old name to new. A flag is passed by the name that the version's own --help lists; tensors
@@ -66,6 +73,11 @@ COMMON = {
     "buffer-size": 900,  # less than a run's steps, so that the ring wraps
 }
 LOCAL_EPSILON = ("rainbow", "rainbow-iqn")  # noisy agents: the schedule of ε is theirs
+PACKAGES = ("torch", "numpy", "gymnasium", "ale-py", "MinAtar", "numba")  # that decide bits
+
+
+class BitsError(Exception):
+    """A version that cannot train, or does not exist. The message is one sentence."""
 
 
 @dataclass(frozen=True)
@@ -122,16 +134,19 @@ class Version:
     def environment(self) -> dict[str, str]:
         return os.environ | {"PYTHONPATH": str(self.folder), "OMP_NUM_THREADS": "1"}
 
+    @cached_property
     def known_flags(self) -> str:
         """The text of `quantail train --help-all`, or of `--help` where that has all settings."""
         done = self._call("train", "--help-all", cwd=self.folder)
         done = done if done.returncode == 0 else self._call("train", "--help", cwd=self.folder)
-        if done.returncode:
-            raise SystemExit(f"bits: {self.label} does not start: {done.stderr.strip()}")
+        if done.returncode or "--agent" not in done.stdout:
+            reason = _last_line(done.stderr) or "its `quantail train --help` lists no --agent"
+            raise BitsError(f"{self.label} cannot train in this environment: {reason}")
         return done.stdout
 
-    def train(self, run: Run, out: Path, known: str) -> str:
+    def train(self, run: Run, out: Path) -> str:
         """Train into the folder `out`; what went wrong, or nothing."""
+        known = self.known_flags
         flags = [f"--{name}={value}" for name, value in COMMON.items()]
         if run.agent in LOCAL_EPSILON:
             flags = [flag for flag in flags if not flag.startswith("--epsilon-steps")]
@@ -145,7 +160,7 @@ class Version:
         done = self._call(
             "train", run.env, *(_as_known(word, known) for word in words), "--out", str(out), "--quiet"
         )
-        return done.stderr.strip() if done.returncode else ""
+        return _last_line(done.stderr) or "no reason given" if done.returncode else ""
 
     def _call(self, *words: str, cwd: Path | None = None) -> subprocess.CompletedProcess[str]:
         with tempfile.TemporaryDirectory() as empty:  # so that no folder shadows the version's code
@@ -156,7 +171,14 @@ class Version:
                 capture_output=True,
                 text=True,
                 check=False,
+                preexec_fn=dies_with_parent(),
             )
+
+
+def _last_line(text: str) -> str:
+    """The last line that a command printed: its error, without a traceback."""
+    lines = text.strip().splitlines()
+    return lines[-1].strip() if lines else ""
 
 
 def _as_known(word: str, known: str) -> str:
@@ -240,6 +262,38 @@ def _table_differences(name: str, old: list[dict[str, str]], new: list[dict[str,
         yield f"{name} has {len(new)} rows instead of {len(old)}"
 
 
+@dataclass(frozen=True)
+class Fingerprint:
+    """What a version learns with one agent, preset and environment, and with which kernels."""
+
+    digest: str
+    kernels: str
+
+
+def fingerprint_of(
+    version: Version, agent: str, preset: str, env: str, kernels: str = ""
+) -> Fingerprint:
+    """Train one short run and return its fingerprint.
+
+    With `kernels` "torch" the version does not use compiled kernels. Otherwise it decides; the answer
+    says which compute path it used.
+    """
+    flags = ("--kernels", kernels) if kernels == "torch" and "--kernels" in version.known_flags else ()
+    run = Run(env, agent, preset, flags)
+    with tempfile.TemporaryDirectory() as scratch:
+        out, problem = trained(version, run, Path(scratch))
+        if problem:
+            raise BitsError(
+                f"{version.label} cannot train {agent} with preset {preset} on {env}: {problem}"
+            )
+        return Fingerprint(fingerprint(out), kernels_of(out))
+
+
+def kernels_of(run: Path) -> str:
+    """The compute path that a run used. Runs that do not name one used torch."""
+    return str(json.loads((run / "run.json").read_text(encoding="utf-8")).get("kernels", "torch"))
+
+
 def fingerprint(run: Path) -> str:
     """A digest of what a run learned; names of tensors and columns do not count."""
     digests = sorted(
@@ -258,60 +312,98 @@ def fingerprint(run: Path) -> str:
 # The two sides
 
 
-def checkout(commit: str) -> Version:
-    """A commit's files, in a folder of their own."""
+def sha_of(commit: str) -> str:
+    """The full name of a commit."""
     asked = ["git", "rev-parse", "--verify", "--quiet", f"{commit}^{{commit}}"]
     found = subprocess.run(asked, cwd=ROOT, capture_output=True, text=True, check=False)
     if found.returncode:
-        raise SystemExit(f"bits: {commit!r} is not a commit of this repository.")
-    sha = found.stdout.strip()
+        raise BitsError(f"{commit!r} is not a commit of this repository.")
+    return found.stdout.strip()
+
+
+def checkout(commit: str) -> Version:
+    """A commit's files, in a folder of their own."""
+    sha = sha_of(commit)
+    label = f"{commit} ({sha[:7]})" if commit != sha else f"commit {sha[:7]}"
     folder = CACHE / sha / "code"
     if not folder.exists():
+        archive = subprocess.run(
+            ["git", "archive", sha, "quantail"], cwd=ROOT, capture_output=True, check=False
+        )
+        if archive.returncode:
+            raise BitsError(f"{label} cannot train: it has no folder quantail.")
         partial = folder.with_name(f"code.{os.getpid()}.part")
         partial.mkdir(parents=True)
-        archive = subprocess.run(
-            ["git", "archive", sha, "quantail"], cwd=ROOT, capture_output=True, check=True
-        )
         subprocess.run(["tar", "-x", "-C", str(partial)], input=archive.stdout, check=True)
-        partial.rename(folder)
-    return Version(f"{commit} ({sha[:7]})", folder, CACHE / sha / _inputs())
+        if folder.exists():  # another process was faster
+            shutil.rmtree(partial)
+        else:
+            partial.rename(folder)
+    return Version(label, folder, CACHE / sha / _inputs())
 
 
 def _inputs() -> str:
-    """What a kept run depends on besides its commit: the list of runs and the packages."""
-    from importlib.metadata import version
+    """What a kept run depends on besides its commit: the list of runs, the machine, the packages."""
+    from importlib.metadata import PackageNotFoundError, version
 
-    text = repr((COMMON, RUNS, [version(name) for name in ("torch", "numpy", "gymnasium", "ale-py")]))
+    def version_of(name: str) -> str:
+        try:
+            return version(name)
+        except PackageNotFoundError:
+            return ""
+
+    text = repr((COMMON, RUNS, processor(), [version_of(name) for name in PACKAGES]))
     return hashlib.sha256(text.encode()).hexdigest()[:12]
 
 
-def trained(version: Version, run: Run, scratch: Path, known: str) -> tuple[Path, str]:
+def processor() -> str:
+    """The model of the processor, and the instructions that torch uses on it."""
+    import torch
+
+    model = platform.processor() or platform.machine()
+    if sys.platform == "linux":
+        lines = Path("/proc/cpuinfo").read_text(encoding="utf-8").splitlines()
+        names = [line.partition(":")[2].strip() for line in lines if line.startswith("model name")]
+        model = names[0] if names else model
+    return f"{model}, {platform.machine()} {torch.backends.cpu.get_cpu_capability()}"
+
+
+def trained(version: Version, run: Run, scratch: Path) -> tuple[Path, str]:
     """The folder of a finished run of this version, and what went wrong, if anything."""
     kept = version.cache / run.name if version.cache else None
     if kept and kept.exists():
         return kept, ""
-    out = scratch / version.label.split()[0].replace("/", "-") / run.name
+    out = scratch / version.label.replace("/", "-").replace(" ", "-") / run.name
     out.parent.mkdir(parents=True, exist_ok=True)
-    problem = version.train(run, out, known)
+    problem = version.train(run, out)
     if kept and not problem:
-        kept.parent.mkdir(parents=True, exist_ok=True)
         shutil.rmtree(out / "replay", ignore_errors=True)
-        shutil.move(out, kept)
-        out = kept
+        return _keep(out, kept), ""
     return out, problem
+
+
+def _keep(out: Path, kept: Path) -> Path:
+    """Move a run into the cache; a process that is killed leaves no half of it there."""
+    kept.parent.mkdir(parents=True, exist_ok=True)
+    partial = kept.with_name(f"{kept.name}.{os.getpid()}.part")
+    shutil.rmtree(partial, ignore_errors=True)
+    shutil.move(out, partial)
+    try:
+        partial.rename(kept)
+    except OSError:  # another process was faster
+        shutil.rmtree(partial, ignore_errors=True)
+    return kept
 
 
 def compare(commit: str, runs: list[Run], workers: int) -> int:
     """Print what differs between a commit and the working tree; 1 where anything does."""
     versions = [checkout(commit), Version("this", ROOT)]
-    known = [version.known_flags() for version in versions]
+    for version in versions:
+        _ = version.known_flags  # so that a version that cannot train is noticed first
     differing = 0
     with tempfile.TemporaryDirectory() as scratch, ThreadPoolExecutor(workers) as pool:
         jobs = {
-            run: [
-                pool.submit(trained, version, run, Path(scratch), flags)
-                for version, flags in zip(versions, known, strict=True)
-            ]
+            run: [pool.submit(trained, version, run, Path(scratch)) for version in versions]
             for run in runs
         }
         for run, (base, here) in jobs.items():
@@ -339,21 +431,23 @@ def main() -> int:
     parser.add_argument(
         "--fingerprint", nargs=3, metavar=("AGENT", "PRESET", "ENV"), help="print one run's digest"
     )
+    parser.add_argument(
+        "--kernels", default="", help="compute path of the fingerprint [the version's own]"
+    )
+    parser.add_argument("--json", action="store_true", help="print the fingerprint as JSON")
     asked = parser.parse_args()
-    if asked.fingerprint:
-        agent, preset, env = asked.fingerprint
-        here = Version("this", ROOT)
-        run = Run(env, agent, preset)
-        with tempfile.TemporaryDirectory() as scratch:
-            out, problem = trained(here, run, Path(scratch), here.known_flags())
-            if problem:
-                raise SystemExit(f"bits: {problem}")
-            print(f"{fingerprint(out)}  {agent} {preset} {env}")
-        return 0
     runs = [run for run in RUNS if asked.only in run.name]
-    if not asked.base or not runs:
+    if not asked.fingerprint and (not asked.base or not runs):
         parser.error("give --base COMMIT or --fingerprint, and a part of a run's name with --only.")
-    return compare(asked.base, runs, asked.workers or 1)
+    try:
+        if not asked.fingerprint:
+            return compare(asked.base, runs, asked.workers or 1)
+        version = checkout(asked.base) if asked.base else Version("this", ROOT)
+        found = fingerprint_of(version, *asked.fingerprint, kernels=asked.kernels)
+    except BitsError as error:
+        raise SystemExit(f"bits: {error}") from None
+    print(json.dumps(asdict(found)) if asked.json else f"{found.digest}  {' '.join(asked.fingerprint)}")
+    return 0
 
 
 if __name__ == "__main__":

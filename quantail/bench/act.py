@@ -46,12 +46,17 @@ def rows(seconds: float) -> Iterator[Row]:
         sampler = UniformSampler(store, np.random.default_rng(4), NoConfig())
         replay = Replay(store, sampler, count, 1, 0.99)
         actor.observations.copy_(replay.sample().observations)
-        twin = copy.deepcopy(actor.network)
-        twin.head.use_dense_products()
-        twin.drop_noise()
-        bound = dense.products_of(partial(_decide, twin, actor.observations))
+        bound = bound_of(actor.network, actor.observations)
         yield race("act", f"iqn atari batch {count}", partial(actor.choose, 0.0), bound, seconds)
     env.close()
+
+
+def bound_of(network: ReturnNetwork, observations: Tensor) -> dense.Work:
+    """Return all products of a decision without noise, none of them skipped, nothing between them."""
+    twin = copy.deepcopy(network)
+    twin.use_dense_products()
+    twin.drop_noise()
+    return dense.products_of(partial(_decide, twin, observations))
 
 
 @torch.no_grad()  # in inference mode, linear layers are not taken apart into products

@@ -57,7 +57,7 @@ def bound_of(learner: Learner, batch: Batch) -> dense.Work:
     """Return all products of an update, none of them skipped, with nothing between them."""
     twin = copy.deepcopy(learner)
     for network in (twin.online, twin.target):
-        network.head.use_dense_products()
+        network.use_dense_products()
     return dense.products_of(lambda: twin.update(batch))
 
 

@@ -2,29 +2,33 @@
 
 import os
 import platform
-from collections.abc import Callable, Iterator, Sequence
+from collections.abc import Callable, Iterator, Mapping, Sequence
 from importlib.metadata import version
 from pathlib import Path
 from typing import Any
 
 import torch
 
-from quantail.bench import act, end_to_end, learner, replay, watch
+from quantail.bench import act, cycle, end_to_end, learner, replay, watch
 from quantail.bench.measure import Row
 
-BENCHES: dict[str, Callable[[float], Iterator[Row]]] = {
+Bench = Callable[[float], Iterator[Row]]
+BENCHES: dict[str, Bench] = {
     "learner": learner.rows,
     "act": act.rows,
     "replay": replay.rows,
     "end-to-end": end_to_end.rows,
+    "cycle": cycle.rows,
     "watch": watch.rows,
 }
 
 
-def run_benches(names: Sequence[str], seconds: float) -> Iterator[Row]:
+def run_benches(
+    names: Sequence[str], seconds: float, benches: Mapping[str, Bench] = BENCHES
+) -> Iterator[Row]:
     """Run the named benchmarks, each row for about `seconds`."""
     for name in names:
-        yield from BENCHES[name](seconds)
+        yield from benches[name](seconds)
 
 
 def machine() -> dict[str, Any]:

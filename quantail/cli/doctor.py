@@ -62,6 +62,14 @@ def _torch() -> str:
     return f"{torch.__version__}, {torch.get_num_threads()} threads, device {pick_device('auto')}"
 
 
+def _kernels() -> str:
+    from quantail.networks.kernels import load_kernels
+
+    if load_kernels() is None:
+        return "torch alone: pip install 'quantail[fast]' brings compiled ones"
+    return "compiled by numba, for implicit networks on the CPU"
+
+
 def _allocator() -> str:
     from quantail.training.allocator import keep_large_blocks
 
@@ -89,6 +97,7 @@ def _disk() -> str:
 CHECKS: dict[str, Callable[[], str]] = {
     "python": platform.python_version,
     "torch": _torch,
+    "kernels": _kernels,
     "gymnasium": FAMILIES[FALLBACK]().check,
     "memory": _memory,
     "disk": _disk,

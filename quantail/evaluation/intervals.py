@@ -8,7 +8,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantail.errors import QuantailError
-from quantail.evaluation.scores import AGGREGATES, Matrix
+from quantail.evaluation.scores import AGGREGATES, Matrix, probability_of_improvement
 from quantail.extras import require_extra
 
 Counts = NDArray[np.int64]
@@ -48,6 +48,22 @@ def aggregate_intervals(scores: Matrix) -> dict[str, tuple[float, float]]:
 
     low, high = _intervals(scores, all_at_once)
     return {name: (float(low[i]), float(high[i])) for i, name in enumerate(AGGREGATES)}
+
+
+def improvement_interval(better: Matrix, worse: Matrix) -> tuple[float, float]:
+    """Return the interval of the probability of improvement, from resampling the seeds of both."""
+
+    def both(x: Matrix, y: Matrix) -> Matrix:
+        return np.array([probability_of_improvement(x, y)])
+
+    if min(len(better), len(worse)) < 2:
+        raise QuantailError("an interval over seeds needs two or more seeds of both agents.")
+    with _rliable() as library:
+        _, intervals = library.get_interval_estimates(
+            {"pair": (better, worse)}, both, reps=REPEATS, confidence_interval_size=CONFIDENCE
+        )
+    low, high = intervals["pair"]
+    return float(low[0]), float(high[0])
 
 
 def mean_intervals(scores: Matrix) -> Matrix:

@@ -38,6 +38,15 @@ def optimality_gap(scores: Matrix) -> float:
     return float(1 - np.minimum(scores, 1).mean())
 
 
+def probability_of_improvement(better: Matrix, worse: Matrix) -> float:
+    """Return the mean over games of P(a run of `better` scores higher), where ties count half.
+
+    The matrices are [runs, games] of the same games; their numbers of runs may differ.
+    """
+    gaps = better[:, None] - worse[None]
+    return float(((gaps > 0) + 0.5 * (gaps == 0)).mean())
+
+
 AGGREGATES: dict[str, Callable[[Matrix], float]] = {
     "median": median,
     "iqm": interquartile_mean,

@@ -16,7 +16,8 @@ from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
 from quantail.errors import DIVERGED, QuantailError
 from quantail.learning.config import LearnerConfig
-from quantail.learning.optimizers import build_auxiliary, build_optimizer, state_shapes
+from quantail.learning.optimizers import build_auxiliary, build_optimizer
+from quantail.learning.parameter_group import ParameterGroup
 from quantail.learning.targets import Target, check_masks
 from quantail.networks import LossOutput, ReturnNetwork
 from quantail.risk import RiskMeasure
@@ -57,12 +58,12 @@ class Learner:
         self.target = copy.deepcopy(self.online).requires_grad_(False)
         auxiliary = self.online.head.optimizers()
         apart = {id(one) for about in auxiliary.values() for one in about.parameters}
-        self.parameters = [p for p in self.online.parameters() if id(p) not in apart]
-        self._builders: list[Callable[[list[nn.Parameter]], Any]] = [partial(build_optimizer, config)]
-        self._builders += [partial(build_auxiliary, a, config.batch_size) for a in auxiliary.values()]
-        groups = [self.parameters, *(list(about.parameters) for about in auxiliary.values())]
-        self.optimizers = [build(of) for build, of in zip(self._builders, groups, strict=True)]
-        self._auxiliary = tuple(auxiliary)  # the names of their losses
+        main = [p for p in self.online.parameters() if id(p) not in apart]
+        self.main = ParameterGroup(main, partial(build_optimizer, config))
+        self.auxiliary = {
+            name: ParameterGroup(about.parameters, partial(build_auxiliary, about, config.batch_size))
+            for name, about in auxiliary.items()
+        }
         self.compute_target: Target = config.target.build()
         self._target: Callable[[Batch], ReturnDistribution] = self._target_of
         self._loss: Callable[[Batch, ReturnDistribution], LossOutput] = self._loss_of
@@ -78,16 +79,15 @@ class Learner:
         target = self.targets(batch)  # r + γ Z(x′, a*), [B, N′]
         output = self.losses(batch, target)  # of Z(x, a) against the target, [B]
         loss = total = (batch.weights * output.losses).mean()
-        for name in self._auxiliary:
+        for name in self.auxiliary:
             total = total + (batch.weights * output.auxiliary[name]).mean()
 
-        for optimizer in self.optimizers:
-            optimizer.zero_grad(set_to_none=True)
+        for group in self._groups():
+            group.zero_grad()
         total.backward()  # type: ignore[no-untyped-call]
-        if self.config.gradient_clip:
-            torch.nn.utils.clip_grad_norm_(self.parameters, self.config.gradient_clip)
-        for optimizer in self.optimizers:
-            optimizer.step()
+        self.main.step(self.config.gradient_clip)
+        for group in self.auxiliary.values():
+            group.step()
 
         self.updates += 1
         self._count += 1
@@ -154,7 +154,7 @@ class Learner:
 
     def set_learning_rate(self, rate: float) -> None:
         """Use this learning rate from the next update on; a head's own optimizers keep theirs."""
-        for group in self.optimizers[0].param_groups:
+        for group in self.main.optimizer.param_groups:
             group["lr"] = rate
 
     def state_dict(self) -> dict[str, NDArray[Any]]:
@@ -164,7 +164,7 @@ class Learner:
     def _tensors(self) -> dict[str, Tensor]:
         tensors = {f"target.{k}": v for k, v in self.target.state_dict().items()}
         for name, parameter in self.online.named_parameters():
-            for key, value in self._optimizer_state(parameter).items():
+            for key, value in self._group_of(parameter).state_of(parameter).items():
                 tensors[f"optimizer.{name}.{key}"] = value
         tensors["sums"] = torch.stack([self._loss_sum, self._value_sum])
         tensors["counts"] = torch.tensor([self.updates, self._count])
@@ -178,14 +178,18 @@ class Learner:
         self.target.load_state_dict(
             {k.removeprefix(prefix): v for k, v in tensors.items() if k.startswith(prefix)}
         )
-        for name, parameter in self.online.named_parameters():
-            prefix = f"optimizer.{name}."
-            state = {
-                k.removeprefix(prefix): v.to(self.device)
-                for k, v in tensors.items()
-                if k.startswith(prefix)
-            }
-            self._optimizer_state(parameter).update(state)
+        names = {parameter: f"optimizer.{k}." for k, parameter in self.online.named_parameters()}
+        for group in self._groups():
+            group.load_state(
+                {
+                    one: {
+                        k.removeprefix(names[one]): v.to(self.device)
+                        for k, v in tensors.items()
+                        if k.startswith(names[one])
+                    }
+                    for one in group.parameters
+                }
+            )
         sums = tensors["sums"].to(self._sum_dtype).to(self.device)
         self._loss_sum, self._value_sum = (t.clone() for t in sums)
         self.updates, self._count = (int(n) for n in tensors["counts"])
@@ -220,8 +224,7 @@ class Learner:
         counts = tensors.get("counts")
         if counts is not None and counts.shape == (2,) and bool(counts[0]):  # else no moments yet
             for name, parameter in self.online.named_parameters():
-                build = self._builders[self.optimizers.index(self._optimizer(parameter))]
-                kept = state_shapes(build, parameter)
+                kept = self._group_of(parameter).state_shapes(parameter)
                 kinds |= {f"optimizer.{name}.{key}": value for key, value in kept.items()}
         for name in sorted(kinds.keys() ^ tensors.keys()):
             verb = "lacks" if name in kinds else "has an unknown tensor"
@@ -239,23 +242,18 @@ class Learner:
     def _compile(self) -> None:
         """Let torch.compile fuse what lies between products; without a compiler nothing changes."""
         for network in (self.online, self.target):
-            network.head.use_dense_products()
+            network.use_dense_products()
         # Restores the caller's flag after each call, for it holds for the whole process.
         or_eager = torch._dynamo.config.patch(suppress_errors=True)
         self._target = or_eager(torch.compile(self._target_of))
         self._loss = or_eager(torch.compile(self._loss_of))
 
-    def _optimizer(self, parameter: Tensor) -> Any:
-        """Return the one optimizer that moves this parameter."""
-        for optimizer in self.optimizers:
-            if any(parameter is one for group in optimizer.param_groups for one in group["params"]):
-                return optimizer
-        raise KeyError(parameter)
+    def _groups(self) -> list[ParameterGroup]:
+        return [self.main, *self.auxiliary.values()]
 
-    def _optimizer_state(self, parameter: Tensor) -> dict[str, Tensor]:
-        """What the optimizer of this parameter keeps of it."""
-        state: dict[str, Tensor] = self._optimizer(parameter).state[parameter]
-        return state
+    def _group_of(self, parameter: nn.Parameter) -> ParameterGroup:
+        """Return the group whose optimizer moves this parameter."""
+        return next(g for g in self._groups() if any(parameter is one for one in g.parameters))
 
     def _reset_sums(self) -> None:
         self._count = 0

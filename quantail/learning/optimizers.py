@@ -25,6 +25,7 @@ class Adam(torch.optim.Adam):
     """Adam (Kingma and Ba 2015), in one fused call."""
 
     Config = AdamConfig
+    elementwise = True  # every element moves on its own, so parameters may be joined in one tensor
 
     def __init__(self, parameters: Iterable[Tensor], lr: float, config: AdamConfig) -> None:
         super().__init__(parameters, lr=lr, eps=config.adam_epsilon, fused=True)
@@ -32,6 +33,8 @@ class Adam(torch.optim.Adam):
 
 class CenteredRMSProp(torch.optim.Optimizer):
     """DQN's RMSProp: g / √(E[g²] − E[g]² + ε), with ε inside the root (torch's own has it outside)."""
+
+    elementwise = True
 
     def __init__(self, parameters: Iterable[Tensor], lr: float, decay: float, eps: float) -> None:
         super().__init__(parameters, {"lr": lr, "decay": decay, "eps": eps})

@@ -2,6 +2,8 @@
 
 from quantail.networks.heads import HeadSpec, LossOutput, ReturnHead, mlp_head
 from quantail.networks.network import (
+    NUMBA,
+    TORCH,
     ReturnNetwork,
     build_head,
     build_network,
@@ -10,6 +12,8 @@ from quantail.networks.network import (
 from quantail.networks.torsos import Torso
 
 __all__ = [
+    "NUMBA",
+    "TORCH",
     "HeadSpec",
     "LossOutput",
     "ReturnHead",

@@ -27,6 +27,13 @@ class NetworkConfig(Group):
     noisy_sigma: float = setting(
         0.5, "initial noise of noisy layers (sigma)", source=NOISY, least=0.0001, only=("noisy", "True")
     )
+    kernels: str = setting(
+        "auto",
+        "compiled kernels: auto uses them where they are faster and numba is installed, torch never; "
+        "decides the last bits of a result",
+        source=OURS,
+        choices=("auto", "torch"),
+    )
     head_size: int = setting(
         512, "size of the hidden layer of the head", unit="units", source=NATURE, least=1
     )

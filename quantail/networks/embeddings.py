@@ -31,6 +31,7 @@ class Embedding(nn.Sequential):
         }
         super().__init__(*layers[kind], last)
         self.rectified = activation == "relu"
+        self.basis_layers = tuple(layers[kind][:-1])
 
     @property
     def linear(self) -> nn.Linear:
@@ -42,7 +43,7 @@ class Embedding(nn.Sequential):
     def basis(self, taus: Tensor) -> Tensor:
         """What the last layer sees: [batch, taus, n]."""
         seen = taus.unsqueeze(-1)
-        for layer in list(self)[:-2]:
+        for layer in self.basis_layers:
             seen = layer(seen)
         return seen
 

@@ -9,11 +9,14 @@ from torch import Tensor, nn
 
 from quantail.networks.config import NetworkConfig
 from quantail.networks.heads import HeadSpec, ReturnHead
+from quantail.networks.kernels import announce
 from quantail.networks.layers import NoisyLinear, initialise, linear_layers
 from quantail.networks.torsos import Torso
 from quantail.parts import Part
 from quantail.seeds import derived_seed
 from quantail.spaces import ObservationSpec
+
+TORCH, NUMBA = "torch", "numba"  # compute paths
 
 
 class ReturnNetwork(nn.Module):
@@ -23,7 +26,21 @@ class ReturnNetwork(nn.Module):
         super().__init__()
         self.torso = torso
         self.head = head
+        self.kernels = TORCH  # the compute path on a CPU: compiled kernels, or torch alone
         self._noisy = [layer for layer in head.modules() if isinstance(layer, NoisyLinear)]
+
+    def use_kernels(self) -> None:
+        """Use compiled kernels where a part has them: those of the torso only beside the head's."""
+        if self.head.use_kernels():
+            announce()
+            self.torso.use_kernels()
+            self.kernels = NUMBA
+
+    def use_dense_products(self) -> None:
+        """Use torch alone and products whose shapes do not follow the data, for torch.compile."""
+        self.head.use_dense_products()
+        self.torso.use_dense_products()
+        self.kernels = TORCH
 
     def features(self, observations: Tensor) -> Tensor:
         """Return ψ(x), [B, d]."""
@@ -55,7 +72,10 @@ def build_network(
         derived_seed(seed, "head"),
     )
     built.start()
-    return ReturnNetwork(torso, built)
+    network = ReturnNetwork(torso, built)
+    if config.kernels == "auto":
+        network.use_kernels()
+    return network
 
 
 def build_torso(config: NetworkConfig, observation: ObservationSpec) -> Torso:

@@ -3,6 +3,7 @@
 import random
 from collections.abc import Iterator
 from contextlib import contextmanager
+from typing import NamedTuple
 
 import numpy as np
 import torch
@@ -19,12 +20,19 @@ from quantail.taus import RandomTaus
 BATCH = 3
 
 
+class Trial(NamedTuple):
+    """What a trial shows about a network."""
+
+    metrics: tuple[str, ...]  # the names of those that the head reports
+    kernels: str  # the compute path on a CPU: "numba" or "torch"
+
+
 def try_network(
     config: NetworkConfig, head: Part, observation: ObservationSpec, num_actions: int
-) -> tuple[str, ...]:
+) -> Trial:
     """Raise an error if the torso and the head do not give a network that can be trained.
 
-    Return the names of the metrics that the head reports.
+    Return what was learned about the network.
     """
     with _explained(f"the torso {config.torso.name} or the head {head.name} cannot be built"):
         network = build_network(config, head, observation, num_actions)
@@ -53,7 +61,7 @@ def try_network(
             raise QuantailError(
                 f"{of_head} has an optimizer {name!r}, but its loss has no auxiliary {name!r}."
             )
-    return tuple(output.metrics)
+    return Trial(tuple(output.metrics), network.kernels)
 
 
 @contextmanager

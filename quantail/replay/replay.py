@@ -53,20 +53,18 @@ class Replay:
     def build_batch(self, env: Index, step: Index, weights: NDArray[np.float32] | None = None) -> Batch:
         """Return the n-step transitions that start at these steps."""
         store = self.store
-        rewards = np.zeros(len(step), np.float32)
-        discounts = np.ones(len(step), np.float32)
-        end = step.copy()  # the step of the bootstrap observation
-        active = np.ones(len(step), bool)  # the n-step return has not ended yet
-        for k in range(self.n_step):
-            at = (step + k) % store.length
-            flags = store.flags[env, at]
-            rewards += np.where(active, np.float32(self.discount**k) * store.rewards[env, at], 0)
-            terminal = active & ((flags & TERMINAL) > 0)
-            bootstraps = active & ~terminal
-            discounts[terminal] = 0
-            end[bootstraps] = step[bootstraps] + k + 1
-            discounts[bootstraps] = self.discount ** (k + 1)
-            active &= (flags & (TERMINAL | TRUNCATED)) == 0
+        ahead = np.arange(self.n_step)[:, None]
+        at = (step + ahead) % store.length  # [n, B]
+        flags = store.flags[env, at]
+        active = np.ones(at.shape, bool)  # the n-step return has not ended before
+        np.logical_and.accumulate((flags[:-1] & (TERMINAL | TRUNCATED)) == 0, axis=0, out=active[1:])
+        powers = self.discount ** np.arange(self.n_step + 1)
+        scale = powers[:-1, None].astype(np.float32)
+        rewards = np.where(active, scale * store.rewards[env, at], np.float32(0)).sum(axis=0)
+        count = active.sum(axis=0)  # of rewards
+        terminal = (flags[count - 1, np.arange(len(step))] & TERMINAL) > 0
+        end = step + count - terminal  # the step of the bootstrap observation
+        discounts = np.where(terminal, 0, powers[count]).astype(np.float32)
         size = len(step)
         both = np.empty((2 * size, *store.spec.input_shape), store.spec.dtype)
         store.stacks(np.concatenate([env, env]), np.concatenate([step, end]), both)

@@ -27,7 +27,7 @@ SCHEMA = 1
 LOCK = ".lock"
 SAVED = ".saved"
 LOGGERS = ("tensorboard", "wandb")  # folders of other loggers
-PACKAGES = ("quantail", "torch", "numpy", "gymnasium", "ale-py", "MinAtar", "safetensors")
+PACKAGES = ("quantail", "torch", "numpy", "gymnasium", "ale-py", "MinAtar", "safetensors", "numba")
 
 
 @dataclass(frozen=True)
@@ -40,6 +40,7 @@ class RunInfo:
     actions: ActionSpec
     protocol: Protocol  # of evaluations in training
     threads: int
+    kernels: str  # the compute path: "numba" for compiled kernels, or "torch"
 
     @property
     def preset(self) -> str:
@@ -147,6 +148,7 @@ class RunFolder:
                 "observation": info.observation.to_dict(),
                 "actions": asdict(info.actions),
                 "threads": info.threads,
+                "kernels": info.kernels,
                 "created": datetime.now(UTC).isoformat(timespec="seconds"),
                 "command": " ".join(sys.argv),
                 "versions": {"python": platform.python_version()} | _versions(),
@@ -175,6 +177,7 @@ class RunFolder:
                 actions=ActionSpec(**content["actions"]),
                 protocol=_protocol(path, content["protocol"]),
                 threads=content["threads"],
+                kernels=content["kernels"],
             )
         except (KeyError, TypeError, AttributeError, ValueError, IndexError) as error:
             raise QuantailError(f"{path} is damaged: {damage(error)}.") from error

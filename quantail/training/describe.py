@@ -5,6 +5,7 @@ import os
 import torch
 
 from quantail.config.flat import DEFAULT_PARTS
+from quantail.networks import NUMBA
 from quantail.recipes import parts_of
 from quantail.replay import ReplayStore
 from quantail.replay.frames import is_compressed
@@ -46,7 +47,8 @@ def description(folder: RunFolder, info: RunInfo, device: torch.device) -> dict[
         "replay": f"{s.replay.sampler.label}, {s.replay.buffer_size:,} steps, {memory}",
         "budget": f"{s.run.steps:,} steps ({s.run.steps * info.frames_per_step:,} frames), "
         f"seed {s.run.seed}, {counted(s.run.total_envs, 'environment')}, "
-        f"{device.type} with {counted(info.threads, 'thread')}",
+        f"{device.type} with {counted(info.threads, 'thread')}"
+        f"{' and compiled kernels' if info.kernels == NUMBA else ''}",
         **(
             {"engine": f"ray, {s.run.actors} actors; not reproducible bit for bit"}
             if s.run.engine == "ray"

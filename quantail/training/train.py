@@ -14,7 +14,7 @@ from quantail.envs import EnvSource, find_family, make, specs_of
 from quantail.envs.source import env_from_file, name_of, require_fresh
 from quantail.errors import DIVERGED, QuantailError
 from quantail.evaluation.protocols import own_protocol
-from quantail.networks import build_network
+from quantail.networks import TORCH, build_network
 from quantail.networks.trial import try_network
 from quantail.recipes import configure
 from quantail.replay import require_memory
@@ -95,11 +95,14 @@ def prepare(
     config = replace(config, risk=config.risk.canonical(measure, risks))
     observation, actions = _specs(env, config)
     require_fresh(env)
-    for metric in try_network(config.network, config.head, observation, actions.count):
+    trial = try_network(config.network, config.head, observation, actions.count)
+    for metric in trial.metrics:
         require_metric_name(metric)
+    device = pick_device(config.run.device)
+    kernels = trial.kernels if device.type == "cpu" else TORCH
     threads = config.run.threads or torch.get_num_threads()
     protocol = own_protocol(find_family(env, config.environment), config)
-    info = RunInfo(name_of(env), config, observation, actions, protocol, threads)
+    info = RunInfo(name_of(env), config, observation, actions, protocol, threads, kernels)
     folder = RunFolder(out or default_folder(info.env, config.run.agent, config.run.seed))
     folder.require_new()
     called = callback_list(callbacks)
@@ -154,6 +157,8 @@ def resume(
         info = replace(info, config=info.config.replace(steps=steps))
     origin = origin_of(folder.path / "run.json", trust, env, risk)
     info = replace(info, config=info.config.loaded(origin))
+    if info.kernels == TORCH:  # what the run was trained with, also where there are kernels now
+        info = replace(info, config=info.config.replace(kernels="torch"))
     measure = parse_risk(info.config.risk.risk, origin) if risk is None else parse_risk(risk)
     if str(measure) != info.config.risk.risk:
         raise QuantailError(
@@ -175,6 +180,12 @@ def resume(
                 f"{folder.path} was trained with {counted(earlier, 'thread')} and continues with "
                 f"{counted(info.threads, 'thread')}: its last bits may differ from those of a run that "
                 f"never stopped, which --threads {earlier} (threads={earlier} in Python) avoids."
+            )
+        if trainer.learner.online.kernels != info.kernels:
+            trainer.callbacks.warn(
+                f"{folder.path} was trained with compiled kernels and continues with torch alone: its "
+                "last bits may differ from those of a run that never stopped. pip install "
+                "'quantail[fast]' brings the kernels."
             )
         if found is None:
             trainer.callbacks.warn(

@@ -40,7 +40,7 @@ def test_the_bound_has_the_same_dense_products_as_the_update(changes, shape):
     batch = replay.sample()
     bound = flops(bound_of(learner, batch))
     for network in (learner.online, learner.target):
-        network.head.use_dense_products()
+        network.use_dense_products()
     assert bound == pytest.approx(flops(lambda: learner.update(batch)), rel=0.002)
 
 

@@ -2,8 +2,13 @@ import numpy as np
 import pytest
 
 from quantail.errors import QuantailError
-from quantail.evaluation.intervals import aggregate_intervals, mean_intervals, performance_profiles
-from quantail.evaluation.scores import AGGREGATES
+from quantail.evaluation.intervals import (
+    aggregate_intervals,
+    improvement_interval,
+    mean_intervals,
+    performance_profiles,
+)
+from quantail.evaluation.scores import AGGREGATES, probability_of_improvement
 
 pytest.importorskip("rliable")
 SCORES = np.random.default_rng(0).normal(1.0, 0.5, size=(5, 12))  # [seeds, games]
@@ -57,3 +62,22 @@ def test_a_performance_profile_is_the_share_of_runs_above_each_threshold():
     assert (low <= profiles["many"][0]).all()
     assert (profiles["many"][0] <= high).all()
     assert profiles["one"][1] is None
+
+
+def test_the_probability_of_improvement_is_that_of_rliable_and_of_counting_pairs():
+    from rliable import metrics
+
+    generator = np.random.default_rng(2)
+    x = generator.integers(0, 6, size=(5, 4)).astype(float)
+    y = generator.integers(0, 6, size=(3, 4)).astype(float)
+    wins = [
+        np.mean([1.0 if a > b else 0.5 if a == b else 0.0 for a in x[:, game] for b in y[:, game]])
+        for game in range(4)
+    ]
+    assert probability_of_improvement(x, y) == pytest.approx(np.mean(wins))
+    assert probability_of_improvement(x, y) == pytest.approx(metrics.probability_of_improvement(x, y))
+    low, high = improvement_interval(x, y)
+    assert low < probability_of_improvement(x, y) < high
+    assert improvement_interval(x + 10, y) == (1.0, 1.0)
+    with pytest.raises(QuantailError, match="two or more"):
+        improvement_interval(x, y[:1])

@@ -17,8 +17,8 @@ def test_with_bfloat16_products_targets_losses_and_weights_stay_float32_and_clos
         target = mine.targets(data)
         assert target.atoms.dtype == torch.float32
         assert mine.update(data).dtype == torch.float32
-        assert all(p.dtype == p.grad.dtype == torch.float32 for p in mine.parameters)
-        gradient = torch.cat([p.grad.flatten() for p in mine.parameters])
+        assert all(p.dtype == p.grad.dtype == torch.float32 for p in mine.main.parameters)
+        gradient = torch.cat([p.grad.flatten() for p in mine.main.parameters])
         found[precision] = target.atoms, gradient
     atoms, gradients = zip(*found.values(), strict=True)
     near = torch.isclose(*atoms, rtol=0.02, atol=0.02).all(dim=1)
@@ -35,7 +35,7 @@ def test_compiled_updates_are_the_same_within_rounding():
     for seed in range(3):
         priorities = [mine.update(batch(16, seed)) for mine in (plain, compiled)]
         torch.testing.assert_close(*priorities, rtol=1e-4, atol=1e-6)
-    for one, other in zip(plain.parameters, compiled.parameters, strict=True):
+    for one, other in zip(plain.main.parameters, compiled.main.parameters, strict=True):
         torch.testing.assert_close(one, other, rtol=1e-3, atol=1e-5)
 
 

@@ -177,12 +177,12 @@ def test_fractions_have_an_optimizer_of_their_own_and_each_moves_only_what_is_it
         assert moved, key
         assert torch.equal(without, value) == ("proposal" not in key), key
     assert torch.equal(still.online.head.proposal.weight, before["head.proposal.weight"])
-    group = mine.optimizers[1].param_groups[0]
+    own = mine.auxiliary["fractions"]
+    group = own.optimizer.param_groups[0]
     assert (group["lr"], group["decay"], group["eps"]) == (1e-3, 0.95, 1e-5 / 32**2)
-    main, own = mine.optimizers
     proposing = {id(p) for p in mine.online.head.proposal.parameters()}
-    assert {id(p) for p in own.param_groups[0]["params"]} == proposing
-    assert not proposing & {id(p) for p in main.param_groups[0]["params"]}
+    assert {id(p) for p in own.parameters} == proposing
+    assert not proposing & {id(p) for p in mine.main.parameters}
 
 
 def test_the_fractions_own_loss_is_weighted_and_its_gradient_is_not_clipped():

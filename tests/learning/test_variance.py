@@ -16,7 +16,7 @@ def gradients(scheme, draws=600):
     found = []
     for _ in range(draws):
         loss = mine.losses(data, target).losses.mean()
-        drawn = torch.autograd.grad(loss, mine.parameters)
+        drawn = torch.autograd.grad(loss, mine.main.parameters)
         found.append(torch.cat([g.flatten() for g in drawn]))
     return torch.stack(found).double()
 

@@ -136,6 +136,10 @@ class ReturnHead(nn.Module):
     def use_dense_products(self) -> None:
         """Switch off products whose shapes follow the data, for torch.compile."""
 
+    def use_kernels(self) -> bool:
+        """Use compiled kernels, and return whether the head has any that fit (see `kernels`)."""
+        return False
+
 
 def mlp_head(spec: HeadSpec, outputs: int, inputs: int | None = None) -> MLPHead:
     """Build one hidden layer and the outputs, plain or noisy as the spec says."""

@@ -102,6 +102,9 @@ class LearnedFractions(ReturnHead):
     def use_dense_products(self) -> None:
         self.implicit.use_dense_products()
 
+    def use_kernels(self) -> bool:
+        return self.implicit.use_kernels()
+
 
 def fraction_midpoints(fractions: Tensor) -> Tensor:
     """Return τ̂_i = (τ_i + τ_{i+1})/2: [B, N + 1] -> [B, N]."""

@@ -9,11 +9,14 @@ from quantail.distributions import ReturnDistribution
 from quantail.networks.embeddings import Embedding
 from quantail.networks.heads.base import HeadSpec, LossOutput, ReturnHead, mlp_head, of_actions
 from quantail.networks.heads.quantiles import HuberConfig, quantile_loss
+from quantail.networks.kernels import applies, load_kernels
 from quantail.networks.layers import weights_of
 from quantail.networks.products import merged_linear, use_sparse_product
 from quantail.risk import DecisionContext, RiskMeasure
 from quantail.settings import PAPER, setting
 from quantail.taus import TauSampler
+
+KERNEL_UNITS, KERNEL_COSINES = 64, 16  # compiled kernels take multiples of these, to fill their vectors
 
 
 @dataclass(frozen=True)
@@ -85,6 +88,8 @@ class ImplicitQuantiles(ReturnHead):
         inputs = (2 if config.merge == "concatenate" else 1) * spec.num_features
         self.f = mlp_head(spec, spec.num_actions, inputs)
         self.v = mlp_head(spec, 1, inputs) if spec.dueling else None
+        self.compiled = False  # whether `quantiles` runs in a compiled kernel
+        self.linear_layers: tuple[nn.Linear, ...] = ()  # those that it reads
 
     def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
         taus = taus.to(features.device)
@@ -146,10 +151,31 @@ class ImplicitQuantiles(ReturnHead):
         return f"N {c.online_samples}, N′ {c.target_samples}, K {c.policy_samples}"
 
     def use_dense_products(self) -> None:
-        self.sparse = False
+        self.sparse = self.compiled = False
+
+    def use_kernels(self) -> bool:
+        spec, config, first, last = self.spec, self.config, self.f[0], self.f[2]
+        fits = (
+            self.sparse
+            and self.v is None
+            and config.embedding == "cosine"
+            and config.embedding_size % KERNEL_COSINES == 0
+            and spec.hidden % KERNEL_UNITS == 0
+        )
+        if not fits or not isinstance(first, nn.Linear) or not isinstance(last, nn.Linear):
+            return False  # the layers are noisy
+        if load_kernels() is None:
+            return False
+        first.weight.data = first.weight.data.t().contiguous().t()  # stored as the kernel reads it
+        self.linear_layers = (self.phi.linear, first, last)
+        self.compiled = True
+        return True
 
     def _streams(self, features: Tensor, taus: Tensor, *streams: nn.Sequential) -> list[Tensor]:
         """Return what each stream makes of the merge, [B, T, outputs] each."""
+        if self.compiled and applies(features) and not taus.requires_grad:
+            compiled = [(layer.weight, layer.bias) for layer in self.linear_layers]
+            return [load_kernels().head_quantiles(features, taus, *compiled)]
         if not self.sparse or not use_sparse_product(features, taus.shape[1]):
             merged = self._merged(features, taus)
             return [stream(merged) for stream in streams]

@@ -27,3 +27,10 @@ class Torso(nn.Module):
     def forward(self, observations: Tensor) -> Tensor:
         """Return ψ(x): [B, *observation.input_shape] -> [B, d]."""
         raise NotImplementedError
+
+    def use_kernels(self) -> bool:
+        """Use compiled kernels, and return whether the torso has any (see `kernels`)."""
+        return False
+
+    def use_dense_products(self) -> None:
+        """Use torch alone again."""

@@ -4,6 +4,7 @@ from typing import ClassVar
 
 from torch import Tensor, nn
 
+from quantail.networks.kernels import applies, load_kernels
 from quantail.networks.torsos.base import Torso
 from quantail.networks.torsos.inputs import ImageInput, require_images
 from quantail.part_config import NoConfig
@@ -49,10 +50,22 @@ class MinAtarCNN(Torso):
             ImageInput(observation), nn.Conv2d(channels, 16, 3), nn.ReLU(), nn.Flatten()
         )
         self.num_features = 16 * (height - 2) * (width - 2)
+        self.compiled = False  # whether the convolution runs in a compiled kernel
 
     def forward(self, observations: Tensor) -> Tensor:
+        if self.compiled and applies(observations):
+            images, layer = self.layers[0](observations), self.layers[1]
+            convolved: Tensor = load_kernels().rectified_convolution(images, layer.weight, layer.bias)
+            return convolved
         features: Tensor = self.layers(observations)
         return features
+
+    def use_kernels(self) -> bool:
+        self.compiled = load_kernels() is not None
+        return self.compiled
+
+    def use_dense_products(self) -> None:
+        self.compiled = False
 
 
 def _nature_size(side: int) -> int:

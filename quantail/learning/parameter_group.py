@@ -1,0 +1,118 @@
+"""Parameters and the optimizer that moves them."""
+
+import copy
+from collections.abc import Callable, Mapping, Sequence
+from typing import Any
+
+import torch
+from torch import Tensor, nn
+
+from quantail.learning.optimizers import state_shapes
+
+ALIGNED = 16  # floats: every parameter begins at a multiple of 64 bytes
+
+
+class ParameterGroup:
+    """Parameters with their optimizer.
+
+    Where the optimizer works element by element, all parameters are views of one tensor, and so are
+    their gradients: the optimizer then has one tensor to move, which takes half the time for a small
+    network. Names, shapes and values in a checkpoint are those of the single parameters.
+    """
+
+    def __init__(
+        self, parameters: Sequence[nn.Parameter], build: Callable[[list[nn.Parameter]], Any]
+    ) -> None:
+        self.parameters, self._build = list(parameters), build
+        self._flat: nn.Parameter | None = None
+        self._views: dict[nn.Parameter, Callable[[Tensor], Tensor]] = {}
+        self.optimizer = build(self.parameters)
+        if getattr(self.optimizer, "elementwise", False):
+            self._flatten()
+            self.optimizer = build([self._whole])
+
+    @property
+    def _whole(self) -> nn.Parameter:
+        assert self._flat is not None
+        return self._flat
+
+    @torch.no_grad()
+    def _flatten(self) -> None:
+        offset = 0
+        for parameter in self.parameters:
+            self._views[parameter] = _view(parameter, offset)
+            offset += -(-parameter.numel() // ALIGNED) * ALIGNED
+        flat = self.parameters[0].new_zeros(offset)
+        for parameter, view in self._views.items():
+            view(flat).copy_(parameter)
+            parameter.data = view(flat)
+        self._flat = nn.Parameter(flat)
+        self._whole.grad = torch.zeros_like(flat)
+
+    def zero_grad(self) -> None:
+        """Set all gradients to zero."""
+        if self._flat is None:
+            self.optimizer.zero_grad(set_to_none=True)
+            return
+        gradient = self._whole.grad
+        assert gradient is not None
+        gradient.zero_()
+        for parameter, view in self._views.items():
+            if parameter.grad is None or parameter.grad._base is not gradient:  # set by somebody else
+                parameter.grad = view(gradient)
+
+    def step(self, gradient_clip: float = 0.0) -> None:
+        """Move the parameters along their gradients, whose norm is first clipped if that is above 0."""
+        if gradient_clip:
+            moved = self.parameters if self._flat is None else [self._whole]
+            torch.nn.utils.clip_grad_norm_(moved, gradient_clip)
+        self.optimizer.step()
+
+    def state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """Return what the optimizer keeps of a parameter; nothing before the first step."""
+        if self._flat is None:
+            return dict(self.optimizer.state[parameter])
+        kept = self.optimizer.state[self._whole]
+        return {name: self._part(value, parameter) for name, value in kept.items()}
+
+    def state_shapes(self, parameter: nn.Parameter) -> dict[str, Tensor]:
+        """Return tensors with the names, shapes and dtypes of `state_of` after a step."""
+        if self._flat is None:
+            return state_shapes(self._build, parameter)
+        kept = state_shapes(self._build, self._whole)
+        return {name: self._part(value, parameter) for name, value in kept.items()}
+
+    def load_state(self, states: Mapping[nn.Parameter, Mapping[str, Tensor]]) -> None:
+        """Restore what `state_of` returned for every parameter."""
+        if not any(states.values()):
+            return
+        if self._flat is None:
+            for parameter, state in states.items():
+                self.optimizer.state[parameter].update(state)
+            return
+        kept = state_shapes(self._build, self._whole)
+        for name, value in kept.items():
+            parts = [(self._part(value, one), state[name]) for one, state in states.items()]
+            for to, part in parts:
+                to.copy_(part)
+            if any(not torch.equal(to, part.to(to)) for to, part in parts):
+                raise ValueError(f"its parameters do not agree on {name}, which they share")
+        self.optimizer.state[self._whole].update(kept)
+
+    def __deepcopy__(self, memo: dict[int, Any]) -> "ParameterGroup":
+        """Return a group of copies, which are again views of one tensor."""
+        copies = [copy.deepcopy(one, memo) for one in self.parameters]
+        twin = ParameterGroup(copies, self._build)
+        states = [self.state_of(one) for one in self.parameters]
+        twin.load_state(dict(zip(copies, states, strict=True)))
+        return twin
+
+    def _part(self, value: Tensor, parameter: nn.Parameter) -> Tensor:
+        """Return a parameter's part of what is kept of all, or the same for what is kept once."""
+        return self._views[parameter](value) if value.shape == self._whole.shape else value
+
+
+def _view(parameter: Tensor, offset: int) -> Callable[[Tensor], Tensor]:
+    """Return the view of a flat tensor in which a parameter lies, in the order of its memory."""
+    shape, strides = parameter.shape, parameter.stride()
+    return lambda flat: torch.as_strided(flat, shape, strides, offset)

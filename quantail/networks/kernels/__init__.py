@@ -1,0 +1,41 @@
+"""Compiled kernels for small networks on a CPU: an extra, with torch as the reference and the fallback.
+
+Numba compiles them once per machine and keeps the result in its cache. They run on one thread. A head
+or torso that has kernels imports them with `load_kernels`, and uses torch where that returns None.
+"""
+
+import sys
+from functools import cache
+from importlib import import_module, util
+from pathlib import Path
+from typing import Any
+
+import torch
+from torch import Tensor
+
+
+def applies(tensor: Tensor) -> bool:
+    """Return whether compiled kernels can work on a tensor: on the CPU, in float32 where it is float."""
+    is_plain = not tensor.is_floating_point() or tensor.dtype == torch.float32
+    return tensor.device.type == "cpu" and is_plain and not torch.is_autocast_enabled("cpu")
+
+
+@cache
+def load_kernels() -> Any:
+    """Return the module of the compiled functions, or None where numba is missing or does not work."""
+    if util.find_spec("numba") is None:
+        return None
+    try:
+        return import_module("quantail.networks.kernels.functions")
+    except Exception as error:  # a numba that does not fit numpy, or a disk without room for its cache
+        print(f"quantail: the compiled kernels cannot be used, so torch is ({error}).", file=sys.stderr)
+        return None
+
+
+@cache
+def announce() -> None:
+    """Say once that kernels are about to be compiled, unless numba has them in its cache."""
+    folder = Path(load_kernels().quantiles8.stats.cache_path)
+    newest = max(path.stat().st_mtime for path in Path(__file__).parent.glob("*.py"))
+    if not any(path.stat().st_mtime > newest for path in folder.glob("quantiles.quantiles*.nbi")):
+        print("quantail: compiling kernels, about 10 s, once on this machine", file=sys.stderr)

@@ -1,0 +1,1 @@
+"""Tools for developers of Quantail. They are not part of the package."""
