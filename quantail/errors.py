@@ -26,6 +26,14 @@ def damage(error: Exception) -> str:
     return str(error).rstrip(".")
 
 
+def reason_of(error: BaseException) -> str:
+    """Return the message of an error in one line, with its type where the message alone is unclear."""
+    text, kind = " ".join(str(error).split()).rstrip("."), type(error).__name__
+    if text and isinstance(error, QuantailError | ImportError):
+        return text
+    return f"{kind}: {text}" if text else kind
+
+
 DIVERGED = "learning diverged; try a lower learning_rate, clip_rewards or gradient_clip."
 
 

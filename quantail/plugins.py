@@ -9,7 +9,7 @@ from importlib.metadata import EntryPoint, entry_points
 from pathlib import Path
 from typing import Any
 
-from quantail.errors import QuantailError
+from quantail.errors import reason_of
 from quantail.trust import is_added
 
 GROUP = "quantail.plugins"
@@ -46,12 +46,6 @@ def load_once(registered: dict[str, dict[str, Any]]) -> None:
                 PluginWarning,
                 stacklevel=2,
             )
-
-
-def reason_of(error: BaseException) -> str:
-    """Return the message of an error in one line, with its type where the message alone is unclear."""
-    text = " ".join(str(error).split()).rstrip(".")
-    return text if isinstance(error, QuantailError | ImportError) else f"{type(error).__name__}: {text}"
 
 
 def _load(point: EntryPoint) -> None:

@@ -15,9 +15,8 @@ from functools import partial
 from typing import Any
 
 from quantail import plugins
-from quantail.errors import QuantailError, did_you_mean
+from quantail.errors import QuantailError, did_you_mean, reason_of
 from quantail.part_config import check_config, fields_of, is_flat
-from quantail.plugins import reason_of
 from quantail.trust import Origin, import_named, is_missing, module_of
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")

@@ -1,10 +1,16 @@
 """Objects whose state is part of a checkpoint: they can save, restore and check it."""
 
+import json
 import math
 from collections.abc import Iterable, Mapping
 from typing import Any, Protocol
 
+import numpy as np
+
 State = Mapping[str, Any]  # JSON values and NumPy arrays
+# The types of arrays that a file of a checkpoint takes.
+ARRAYS = {"bool", *(f"{kind}{bits}" for kind in ("int", "uint") for bits in (8, 16, 32, 64))}
+ARRAYS |= {"float16", "float32", "float64"}
 
 
 class Stateful(Protocol):
@@ -37,3 +43,20 @@ def require_numbers(values: Iterable[Any]) -> None:
     """Raise an error unless all values are finite numbers."""
     if not all(type(value) in (int, float) and math.isfinite(value) for value in values):
         raise ValueError("a number is not finite")
+
+
+def require_storable(state: object) -> None:
+    """Raise an error unless a state is a dictionary of JSON values and NumPy arrays of numbers."""
+    if not isinstance(state, Mapping):
+        raise TypeError(f"a state is a dictionary, not {state!r}")
+    for name, value in state.items():
+        if not isinstance(name, str):
+            raise TypeError(f"a name in a state is a string, not {name!r}")
+        if isinstance(value, np.ndarray):
+            if value.dtype.name not in ARRAYS:
+                raise TypeError(f"the array {name!r} is of {value.dtype}, which cannot be saved")
+            continue
+        try:
+            json.dumps(value, allow_nan=False)
+        except (TypeError, ValueError, RecursionError) as error:
+            raise TypeError(f"{name!r} has a value that JSON does not take, {error}") from error

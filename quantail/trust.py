@@ -79,7 +79,8 @@ def module_of(name: str) -> str:
     rest, _, numbers = rest.partition(":")  # of a risk measure, such as my_risks:Spread:0.1,3
     if numbers and not all(_is_number(one) for one in numbers.split(",")):
         return ""
-    is_name = rest and not rest.startswith("/") and not _is_number(rest)
+    # A class may be called Nan or Inf, which Python also reads as numbers.
+    is_name = rest.isidentifier() or (rest and not rest.startswith("/") and not _is_number(rest))
     return module if is_name and _is_module(module) else ""
 
 

@@ -4,13 +4,14 @@ import json
 import subprocess
 import sys
 
+import numpy as np
 import pytest
 import torch
 
 import quantail
 from quantail.recipes import PRESETS, compose
 from quantail.training.process import num_threads, process_settings
-from tests.helpers.runs import QUICK, Listening, flags
+from tests.helpers.runs import QUICK, Listening, flags, same_learning
 from tests.helpers.runs import quantail as run_command
 
 CALLS = (
@@ -129,13 +130,36 @@ def test_resume_warns_if_another_number_of_threads_is_in_force(tmp_path):
 
     (warning,) = resumed(1, 120)
     assert "was trained with 2 threads and continues with 1 thread" in warning
-    assert "threads=2" in warning
-    assert resumed(2, 140) == []
-    assert resumed(1, 160, threads=2) == []
+    assert "--threads 2 (threads=2 in Python) avoids" in warning
+    assert json.loads((run / "run.json").read_text())["threads"] == 1
+    assert resumed(1, 140) == []
+    (warning,) = resumed(1, 160, threads=2)
+    assert "was trained with 1 thread and continues with 2 threads" in warning
+    assert resumed(1, 170, threads=2) == []
     with pytest.raises(quantail.QuantailError, match="threads"):
         quantail.resume(run, steps=200, threads=-1)
     done = run_command("resume", run, "--steps", 180)
     assert done.returncode == 0
     assert "cpu with 2 threads" in done.stderr
     assert "last bits" not in done.stderr
+    done = run_command("resume", run, "--steps", 190, "--threads", 1)
+    assert "cpu with 1 thread" in done.stderr
+    assert "was trained with 2 threads and continues with 1 thread" in done.stderr
     assert torch.get_num_threads() == here
+
+
+@pytest.mark.parametrize("agent", ["iqn", "rainbow"])
+def test_networks_are_float32_whatever_the_default_of_torch_is(agent, tmp_path):
+    settings = CARTPOLE | {"agent": agent, "threads": 1}
+    quantail.train("CartPole-v1", out=tmp_path / "single", **settings)
+    torch.set_default_dtype(torch.float64)
+    try:
+        quantail.train("CartPole-v1", out=tmp_path / "double", **settings)
+        assert torch.get_default_dtype() == torch.float64
+        loaded = quantail.load(tmp_path / "double", risk="cvar:0.25")
+        loaded.returns(np.zeros((2, 4), np.float32)).value("cvar:0.1")
+        assert len(quantail.evaluate(loaded, episodes=2).returns) == 2
+    finally:
+        torch.set_default_dtype(torch.float32)
+    assert {parameter.dtype for parameter in loaded.network.parameters()} == {torch.float32}
+    assert same_learning(tmp_path / "single", tmp_path / "double")

@@ -384,3 +384,11 @@ def test_settings_of_every_built_in_part_say_with_which_parts_they_are_used():
         for name, one in flat_settings().items():
             if one.kind == "head":
                 assert config.is_active(name) == (name in cls.Config.__dataclass_fields__), name
+
+
+@pytest.mark.parametrize("name", ["Nan", "inf"])
+def test_a_part_may_have_a_name_that_python_reads_as_a_number(name, own_parts, monkeypatch):
+    monkeypatch.setattr(own_parts, name, own_parts.Means, raising=False)
+    assert registry.admit("head", f"own_parts:{name}") is own_parts.Means
+    monkeypatch.setattr(own_parts, name, lambda tau: tau**2)
+    assert str(parse_risk(f"own_parts:{name}")) == f"own_parts:{name}"

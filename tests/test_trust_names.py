@@ -15,6 +15,8 @@ from quantail.trust import Origin, import_named, module_of, origin_of, trust_fla
         ("ALE/Pong-v5", ""),
         ("my_risks:Spread:0.1,3", "my_risks"),
         ("my_risks:Spread:x", ""),
+        ("my_schedules:Nan", "my_schedules"),
+        ("my_risks:inf", "my_risks"),
         ("cvar:0.25", ""),
         ("wang:-0.75", ""),
         ("ray://localhost:6379", ""),

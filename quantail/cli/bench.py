@@ -9,10 +9,11 @@ from typing import TYPE_CHECKING
 from rich.console import Console
 
 from quantail.cli.parser import Parser, add_trust
+from quantail.config import coerce
 from quantail.errors import QuantailError
 from quantail.files import write_json
 from quantail.text import counted
-from quantail.validation import number, one_of, whole_number
+from quantail.validation import number, one_of
 
 if TYPE_CHECKING:
     from quantail.bench import Row
@@ -69,7 +70,7 @@ def run(words: list[str]) -> int:
     for name in arguments.bench:
         one_of("bench", name, BENCHES)
     seconds = number("seconds", arguments.seconds, 0, 3600)
-    threads = whole_number("threads", arguments.threads, 0)
+    threads = coerce("threads", arguments.threads)
     path = Path(arguments.json) if arguments.json else None
     if path and (path.is_dir() or not path.parent.is_dir()):
         raise QuantailError(f"json takes a file in a folder that exists, not {str(path)!r}.")

@@ -11,7 +11,7 @@ from quantail.errors import QuantailError
 from quantail.recipes import Composition, configured
 from quantail.registry import label, parts
 from quantail.settings import shown
-from quantail.training.loggers.terminal import ProgressBar, suppress_saved_interrupt
+from quantail.training.loggers.terminal import ProgressBar, exit_status
 from quantail.training.train import train
 
 DEFAULT_ENV = "MinAtar/Breakout-v1"
@@ -32,9 +32,8 @@ def run(words: list[str]) -> int:
         print(_parser(composition, everything="--help-all" in words).format_help(), end="")
         return 0
     bar = ProgressBar(quiet=quiet)
-    with suppress_saved_interrupt(bar):
-        train(env, config=composition.config, out=out, callbacks=[bar, *callbacks])
-    return 130 if bar.stopped else 0
+    options: dict[str, Any] = {"config": composition.config, "callbacks": [bar, *callbacks]}
+    return exit_status(bar, lambda: train(env, out=out, **options))
 
 
 def split_dotted(words: list[str]) -> tuple[list[str], dict[str, str]]:

@@ -12,8 +12,7 @@ from quantail.envs.gymnasium import Gymnasium
 from quantail.envs.minatar import MinAtar
 from quantail.envs.source import FUNCTION, EnvFromFile, EnvSource, name_of
 from quantail.envs.worlds.family import Worlds
-from quantail.errors import QuantailError, did_you_mean
-from quantail.plugins import reason_of
+from quantail.errors import QuantailError, did_you_mean, reason_of
 from quantail.trust import Origin, import_named
 
 FALLBACK = "gymnasium"

@@ -12,9 +12,8 @@ from quantail.envs.families import all_families, configured, locate
 from quantail.envs.family import EnvFamily
 from quantail.envs.limits import set_limit
 from quantail.envs.source import Env, EnvSource, name_of
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, reason_of
 from quantail.extras import require_extra
-from quantail.plugins import reason_of
 from quantail.spaces import ActionSpec, ObservationSpec
 
 

@@ -108,7 +108,7 @@ class Protocol:
     @property
     def summary(self) -> str:
         """Return all conditions and the budget in words."""
-        parts = [f"ε {self.epsilon:g}"]
+        parts = [f"epsilon {self.epsilon:g}"]
         if self.starts:
             parts.append(f"starts sampled from {self.starts}")
         elif self.no_ops:
@@ -135,7 +135,8 @@ PROTOCOLS = {
 
 ABOUT = {
     "own": "the conditions under which the run was evaluated in training",
-    "no-op": "the paper's: up to 30 no-op frames, ε 0.001, at most 108,000 frames per episode (ALE)",
+    "no-op": "the paper's: up to 30 no-op frames, epsilon 0.001, at most 108,000 frames per "
+    "episode (ALE)",
     "sticky": "Machado et al. 2018: sticky actions 0.25, no no-op frames, no life-loss signal (ALE)",
     "human-starts": "start from states of recorded human games and count the score from there",
 }

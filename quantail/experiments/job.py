@@ -22,10 +22,10 @@ PATIENCE = 120.0  # seconds to wait for a killed process to release the lock of 
 
 
 class _JobLog(Callback):
-    """Print to the log of the run, and remember whether it was stopped."""
+    """Print to the log of the run, and remember whether it has ended or was stopped, and is saved."""
 
     def __init__(self) -> None:
-        self.stopped = False
+        self.ended = False
 
     def on_start(self, progress: Progress) -> None:
         for name, text in progress.description.items():
@@ -35,7 +35,7 @@ class _JobLog(Callback):
         print(f"warning: {progress.warning}", file=sys.stderr, flush=True)
 
     def on_end(self, progress: Progress) -> None:
-        self.stopped = bool(progress.summary.stopped_by)
+        self.ended = True
 
 
 def run_job(path: str | Path, name: str, trust: Trust = ()) -> str:
@@ -55,7 +55,7 @@ def run_job(path: str | Path, name: str, trust: Trust = ()) -> str:
     except KeyboardInterrupt:
         return "stopped"
     except SystemExit as error:
-        if log.stopped or hasattr(error, "ray_terminate_msg"):  # by a signal, here or through Ray
+        if log.ended or hasattr(error, "ray_terminate_msg"):  # by a signal, here or through Ray
             return "stopped"
         traceback.print_exc()
         return _failed(folder, name, f"something in it ended its process: SystemExit: {error.code}")
@@ -64,8 +64,6 @@ def run_job(path: str | Path, name: str, trust: Trust = ()) -> str:
     except Exception as error:
         traceback.print_exc()
         return _failed(folder, name, f"{type(error).__name__}: {error}")
-    if log.stopped:
-        return "stopped"
     folder.forget_failure(name)
     return "done"
 

@@ -107,10 +107,15 @@ def seeded(build: Callable[[], Module], seed: int) -> Module:
     """Build a part so that all its weights are a function of the seed, whatever layers it has.
 
     Linear and convolutional layers get the paper's initialisation. Others keep torch's own, drawn under
-    this seed; the global generator stays as it was.
+    this seed; the global generator stays as it was. Weights are float32, whatever torch's default is.
     """
+    default = torch.get_default_dtype()
     with torch.random.fork_rng(devices=[]):
         torch.default_generator.manual_seed(seed)  # of the CPU alone: no GPU's state is forked
-        part = build()
+        torch.set_default_dtype(torch.float32)
+        try:
+            part = build()
+        finally:
+            torch.set_default_dtype(default)
     initialise(part, torch.Generator().manual_seed(seed))
     return part

@@ -37,7 +37,7 @@ def parse_risk(risk: str | RiskMeasure | TauMap, origin: Origin | None = None) -
     if text.startswith(UTILITY):
         module, _, attribute = parameter.partition(":")
         return CustomUtility(_imported(text, module, attribute, origin), text)
-    if parameter and _numbers(parameter) is None:
+    if parameter.isidentifier() or (parameter and _numbers(parameter) is None):
         attribute, _, numbers = parameter.partition(":")
         return _from_outside(_imported(text, name, attribute, origin), text, numbers)
     known = ", ".join(form_of(one, measure) for one, measure in _all().items())

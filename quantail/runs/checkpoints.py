@@ -83,9 +83,13 @@ class Checkpoint:
             raise QuantailError(f"{self.path / STATE} is damaged: {damage(error)}.") from error
 
     def is_complete(self, steps: int) -> bool:
-        """Return whether a run of this length has ended here, with its final evaluation."""
-        evaluated: int = self.content["due"]["evaluation"]
-        return self.steps >= steps and evaluated >= self.steps
+        """Return whether a run of this length has ended here, with its final evaluation and row."""
+        return has_ended(self.content["due"], self.steps, steps)
+
+
+def has_ended(done_at: Mapping[str, int], steps: int, total_steps: int) -> bool:
+    """Return whether a run has come to its end, given when it was last evaluated and logged."""
+    return steps >= total_steps and min(done_at["evaluation"], done_at["log"]) >= steps
 
 
 class Checkpoints:

@@ -204,10 +204,10 @@ class RunFolder:
         for name in TABLES:
             self.table(name).unlink(missing_ok=True)
 
-    def extend(self, steps: int) -> None:
-        """Change the length of the run."""
+    def record(self, *, steps: int, threads: int) -> None:
+        """Record the length and the number of threads with which the run continues."""
         content = self.about()
-        content["settings"]["steps"] = steps
+        content["settings"]["steps"], content["threads"] = steps, threads
         write_sealed(self.path / "run.json", content)
 
 

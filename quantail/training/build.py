@@ -96,7 +96,7 @@ def build_parts(
     collector = _build_collector(info, source, risks, learner, generators, clock, store, warn)
     metrics = Metrics(info.frames_per_step, counters, clock, learner, store)
     support = SupportWatch(*limits) if (limits := network.head.support()) else None
-    monitor = Monitor(info, folder, counters, scores, clock, learner, schedules, collector, signals)
+    monitor = Monitor(info, folder, counters, due, scores, clock, learner, schedules, collector, signals)
     progress = Progress(folder.path, description or {}, agent, counters, monitor.status, monitor.summary)
     called = Callbacks(open_loggers(s, folder), callbacks, progress)
     components: dict[str, Stateful] = {

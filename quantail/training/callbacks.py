@@ -1,13 +1,15 @@
 """Callbacks: code that a run calls after steps, episodes, log rows, evaluations and checkpoints."""
 
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Iterable, Iterator, Mapping, Sequence
+from contextlib import AbstractContextManager, contextmanager
+from functools import partial
 from pathlib import Path
 from typing import Any
 
-from quantail.errors import QuantailError
+from quantail.errors import QuantailError, reason_of
 from quantail.evaluation.evaluate import Evaluation
-from quantail.stateful import State, Stateful
-from quantail.training.components import CALLBACK
+from quantail.stateful import State, Stateful, require_storable
+from quantail.training.closing import call_all
 from quantail.training.progress import FinishedEpisode, Progress
 
 
@@ -51,7 +53,10 @@ class Callback:
         """Called with each warning, which does not stop the run."""
 
     def on_end(self, progress: Progress) -> None:
-        """Called when the run has ended or was stopped, and is saved."""
+        """Called when the run has ended or was stopped, and is saved.
+
+        What is recorded here, and what had no row yet, becomes one more row of metrics.csv.
+        """
 
     def on_close(self, progress: Progress) -> None:
         """Called last, also after an error, to release what the callback holds."""
@@ -71,6 +76,7 @@ EVENTS = tuple(name for name in vars(Callback) if name.startswith("on_"))
 
 
 CALLBACKS: dict[str, type[Callback]] = {}  # the built-in ones by name
+COMPONENT = "callback."  # before the class name of a user's callback, in a checkpoint
 
 
 class CallbackError(QuantailError):
@@ -87,7 +93,6 @@ class Callbacks:
     def __init__(
         self, loggers: Mapping[str, Callback], callbacks: Sequence[Callback], progress: Progress
     ) -> None:
-        require_callbacks(callbacks)
         self.progress, self._loggers = progress, dict(loggers)
         progress._warn = self.warn
         self._users = [one for one in callbacks if _overrides(one, "state_dict")]
@@ -101,7 +106,9 @@ class Callbacks:
 
     def components(self) -> dict[str, Stateful]:
         """Return the callbacks with a state by the names of their components."""
-        users = {f"{CALLBACK}{type(one).__name__}": one for one in self._users}
+        users = {
+            f"{COMPONENT}{type(one).__name__}": _UserState(one, self._naming) for one in self._users
+        }
         loggers = {k: v for k, v in self._loggers.items() if _overrides(v, "state_dict")}
         return {"progress": self.progress, **loggers, **users}
 
@@ -147,7 +154,12 @@ class Callbacks:
         self._call("on_end")
 
     def close(self) -> None:
-        self._call("on_close")
+        """Close every callback, then raise the first error."""
+        call_all(partial(self._call_one, one, "on_close") for one in self._of["on_close"])
+
+    def has_recorded(self) -> bool:
+        """Return whether callbacks have recorded anything since the last row of metrics.csv."""
+        return bool(self.progress._recorded)
 
     def take_recorded(self) -> dict[str, float]:
         """Return what callbacks have recorded since the last row of metrics.csv."""
@@ -164,33 +176,72 @@ class Callbacks:
             self._call_one(one, event)
 
     def _call_one(self, callback: Callback, event: str) -> None:
-        try:
+        if callback in self._loggers.values():
             getattr(callback, event)(self.progress)
+            return
+        with self._naming(callback, event):
+            getattr(callback, event)(self.progress)
+
+    @contextmanager
+    def _naming(self, callback: Callback, method: str) -> Iterator[None]:
+        """Name the callback of the user in an error that one of its methods raises."""
+        try:
+            yield
         except Exception as error:
-            if callback in self._loggers.values():
-                raise
-            message = " ".join(str(error).split()).rstrip(".")
             raise CallbackError(
-                f"the callback {type(callback).__name__} failed in {event} at step "
-                f"{self.progress.steps:,} ({type(error).__name__}: {message})"
+                f"the callback {type(callback).__name__} failed in {method} at step "
+                f"{self.progress.steps:,} ({reason_of(error)})"
             ) from error
 
 
-def require_callbacks(callbacks: Sequence[Callback]) -> None:
-    """Raise an error for what is not a callback, and for two states of the same name."""
-    for one in callbacks:
+class _UserState:
+    """The state of a user's callback as a component: its errors are those of the callback."""
+
+    def __init__(
+        self, callback: Callback, naming: Callable[[Callback, str], AbstractContextManager[None]]
+    ) -> None:
+        self.callback, self._naming = callback, naming
+
+    def state_dict(self) -> State:
+        with self._naming(self.callback, "state_dict"):
+            state = self.callback.state_dict()
+            require_storable(state)
+        return state
+
+    def load_state_dict(self, state: State) -> None:
+        with self._naming(self.callback, "load_state_dict"):
+            self.callback.load_state_dict(state)
+
+    def check(self) -> None:
+        with self._naming(self.callback, "check"):
+            self.callback.check()
+
+
+def callback_list(callbacks: Iterable[Callback] | None) -> list[Callback]:
+    """Return the callbacks that a user passes; None means none.
+
+    Raise an error for what is not a callback, and for two states of the same name.
+    """
+    if isinstance(callbacks, Callback):
+        name = type(callbacks).__name__
+        raise QuantailError(f"callbacks takes a list of callbacks: write callbacks=[{name}(...)].")
+    if callbacks is not None and not isinstance(callbacks, Iterable):
+        raise QuantailError(f"callbacks takes a list of callbacks, not {callbacks!r}.")
+    found = list(callbacks or ())
+    for one in found:
         if not isinstance(one, Callback):
             raise QuantailError(
                 f"callbacks takes instances of quantail.Callback, not {one!r}"
                 f"{': make one with ()' if isinstance(one, type) else ''}."
             )
-    names = [type(one).__name__ for one in callbacks if _overrides(one, "state_dict")]
+    names = [type(one).__name__ for one in found if _overrides(one, "state_dict")]
     for name in names:
         if names.count(name) > 1:
             raise QuantailError(
                 f"callbacks has two of class {name}, whose states would be saved under one name: give "
                 "one of them a class of its own."
             )
+    return found
 
 
 def _overrides(callback: Callback, method: str) -> bool:

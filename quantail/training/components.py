@@ -11,8 +11,7 @@ from torch import nn
 from quantail.errors import QuantailError, damage
 from quantail.runs.checkpoints import RESTORE_ERRORS, Checkpoint
 from quantail.stateful import State, Stateful
-
-CALLBACK = "callback."  # before the class name of a user's callback
+from quantail.training.callbacks import COMPONENT, CallbackError
 
 
 class Weights:
@@ -39,35 +38,59 @@ class Components:
 
     def __init__(self, by_name: Mapping[str, Stateful], warn: Callable[[str], None]) -> None:
         self.by_name, self._warn = dict(by_name), warn
+        self.failed: dict[str, CallbackError] = {}  # of callbacks, in the last save or restore
 
     def states(self) -> dict[str, State]:
-        """Return the state of every component, after checking all of them."""
+        """Return the state of every component, after checking all of them.
+
+        The state of a callback that fails is left out.
+        """
+        self.failed.clear()
         for name, component in self.by_name.items():
-            with _naming(name):
+            with self._noting_failure(name), _naming(name):
                 component.check()
-        return {name: component.state_dict() for name, component in self.by_name.items()}
+        states = {}
+        for name, component in self.by_name.items():
+            if name not in self.failed:
+                with self._noting_failure(name):
+                    states[name] = component.state_dict()
+        return states
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore every component and check it; raise an error that names the one that is damaged.
 
-        A callback of the user may be new, or may not have been passed again.
+        A callback of the user may be new, or may not have been passed again. One that fails is no
+        damage of the checkpoint.
         """
+        self.failed.clear()
         for name in sorted(self.by_name.keys() ^ checkpoint.components):
-            if not name.startswith(CALLBACK):
+            if not name.startswith(COMPONENT):
                 verb = "lacks" if name in self.by_name else "has an unknown component"
                 raise ValueError(f"it {verb} {name}")
             if name not in self.by_name:
                 self._warn(
-                    f"the run was saved with the callback {name.removeprefix(CALLBACK)}, which is not "
+                    f"the run was saved with the callback {name.removeprefix(COMPONENT)}, which is not "
                     "among the callbacks now: it continues without it and does not keep its state."
                 )
         saved = {name: one for name, one in self.by_name.items() if name in checkpoint.components}
         for name, component in saved.items():
-            with _naming(name):
+            with self._noting_failure(name), _naming(name):
                 component.load_state_dict(checkpoint.state_of(name))
         for name, component in saved.items():
-            with _naming(name):
+            with self._noting_failure(name), _naming(name):
                 component.check()
+
+    def require_callbacks(self) -> None:
+        """Raise the error of a callback that failed in the last save or restore."""
+        for error in self.failed.values():
+            raise error
+
+    @contextmanager
+    def _noting_failure(self, name: str) -> Iterator[None]:
+        try:
+            yield
+        except CallbackError as error:
+            self.failed.setdefault(name, error)
 
 
 @contextmanager

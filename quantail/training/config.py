@@ -47,10 +47,11 @@ class RunConfig(Group):
     )
     threads: int = setting(
         0,
-        "number of CPU threads of torch while the run runs; 0 keeps the number that torch has; decides "
-        "the last bits of a result",
+        "number of CPU threads of torch while the run runs, from 1 to 1024; 0 keeps the number that "
+        "torch has; decides the last bits of a result",
         source=OURS,
         least=0,
+        most=1024,  # torch crashes if the system cannot start as many
     )
     log_every: int = setting(
         10_000, "number of steps between two rows of metrics.csv", unit="steps", source=OURS, least=1

@@ -7,6 +7,7 @@ from typing import Any
 import numpy as np
 
 from quantail.agents.actor import Episode
+from quantail.runs.checkpoints import has_ended
 from quantail.stateful import State, require_counts, require_keys, require_numbers
 
 RECENT = 100  # episodes in the running mean of returns
@@ -66,6 +67,10 @@ class Due:
     def is_missing(self, what: str, steps: int) -> bool:
         """Return whether it has not been done at this step."""
         return self.done_at[what] < steps
+
+    def has_ended(self, steps: int, total_steps: int) -> bool:
+        """Return whether a run of this length has come to its end."""
+        return has_ended(self.done_at, steps, total_steps)
 
     def done(self, what: str, steps: int) -> None:
         self.done_at[what] = steps

@@ -65,7 +65,7 @@ def warnings_about(info: RunInfo) -> list[str]:
     if info.threads > 1 and busy >= 1:
         found.append(
             f"about {busy:.0f} of the machine's {os.cpu_count()} cores were busy in the last minute: "
-            "several threads are slow on busy cores, and --threads 1 may be faster."
+            "several threads are slow on busy cores, --threads 1 (threads=1 in Python) may be faster."
         )
     if (
         not s.network.noisy

@@ -8,6 +8,7 @@ from quantail.envs import EnvSource, make
 from quantail.envs.adapt import Adapter
 from quantail.evaluation.evaluate import PARALLEL_EPISODES, Evaluation, EvaluationStopped, play_episodes
 from quantail.runs.folder import RunInfo
+from quantail.training.closing import call_all
 
 
 class Evaluator:
@@ -39,5 +40,4 @@ class Evaluator:
             return None
 
     def close(self) -> None:
-        for env in self._envs:
-            env.close()
+        call_all(env.close for env in self._envs)

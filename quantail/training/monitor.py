@@ -8,7 +8,7 @@ from quantail.collecting.collector import Collector
 from quantail.envs.families import modules_of_env
 from quantail.learning.learner import Learner
 from quantail.runs.folder import RunFolder, RunInfo
-from quantail.training.counters import Counters
+from quantail.training.counters import Counters, Due
 from quantail.training.progress import Status, Summary
 from quantail.training.schedules import Schedules
 from quantail.training.scores import Scores
@@ -24,6 +24,7 @@ class Monitor:
         info: RunInfo,
         folder: RunFolder,
         counters: Counters,
+        due: Due,
         scores: Scores,
         clock: Clock,
         learner: Learner,
@@ -31,9 +32,15 @@ class Monitor:
         collector: Collector,
         signals: StopSignals,
     ) -> None:
-        self.info, self.folder, self.counters, self.scores = info, folder, counters, scores
-        self.clock, self.learner, self.schedules = clock, learner, schedules
+        self.info, self.folder, self.counters, self.due = info, folder, counters, due
+        self.scores, self.clock, self.learner, self.schedules = scores, clock, learner, schedules
         self.collector, self.signals = collector, signals
+
+    @property
+    def trust(self) -> str:
+        """The --trust flags that commands on this run need, with a space before each."""
+        code = self.info.config.names_of_code()
+        return trust_flags(modules_of(code) | modules_of_env(self.info.env))
 
     def epsilon(self) -> float:
         """Return the probability of a random action in the next step."""
@@ -53,6 +60,7 @@ class Monitor:
 
     def summary(self, stop_reason: str) -> Summary:
         """Return the outcome so far; `stop_reason` is that of a callback, or ""."""
+        ended = self.due.has_ended(self.counters.steps, self.info.config.run.steps)
         s, steps = self.info.config, self.counters.steps
         return Summary(
             run=self.folder.path,
@@ -64,6 +72,6 @@ class Monitor:
             scores=self.scores,
             seconds=dict(self.clock.seconds),
             updates=self.learner.updates,
-            stopped_by=self.signals.name or stop_reason,
-            trust=trust_flags(modules_of(s.names_of_code()) | modules_of_env(self.info.env)),
+            stopped_by="" if ended else self.signals.name or stop_reason,
+            trust=self.trust,
         )

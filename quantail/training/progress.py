@@ -1,9 +1,10 @@
 """What a callback can see of a run."""
 
+import math
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass
 from pathlib import Path
-from typing import Any
+from typing import Any, SupportsFloat
 
 from quantail.agents.agent import Agent
 from quantail.errors import QuantailError
@@ -41,7 +42,7 @@ class Summary:
     scores: Scores
     seconds: dict[str, float]
     updates: int
-    stopped_by: str  # the signal or the reason of a callback, or "" if the run finished
+    stopped_by: str  # the signal, or "a callback: " and its reason; "" if the run has come to its end
     trust: str = ""  # the --trust flags that commands on this run need
 
 
@@ -147,31 +148,42 @@ class Progress:
         return self._warning
 
     def stop(self, reason: str) -> None:
-        """End the run after this step: it is saved, and can be resumed."""
-        self._stop_reason = str(reason) or "a callback"
+        """End the run after this step: it is saved, and can be resumed.
+
+        `quantail.train` returns the agent, and the command line prints the reason and exits with 0.
+        """
+        self._stop_reason = f"a callback: {reason}" if str(reason) else "a callback"
 
     def warn(self, sentence: str) -> None:
         """Warn of something that does not stop the run, as the run's own warnings do."""
         self._warn(sentence)
 
-    def record(self, name: str, value: float) -> None:
-        """Put a number into the next row of metrics.csv, as a column of this name."""
+    def record(self, name: str, value: SupportsFloat) -> None:
+        """Put a number into the next row of metrics.csv, as a column of this name.
+
+        In `on_evaluation`, that is the row of the same step if a row is due then. The number may be a
+        tensor or an array without axes; NaN leaves the cell empty.
+        """
         require_metric_name(name)
-        self._recorded[name] = number(f"metric {name}", value)
+        found: Any = value
+        if getattr(found, "ndim", None) == 0:  # a tensor, an array, a number of NumPy
+            found = found.item()
+        empty = isinstance(found, float) and math.isnan(found)
+        self._recorded[name] = math.nan if empty else number(f"metric {name}", found)
 
     # What was recorded since the last row of metrics.csv is part of a checkpoint.
 
     def state_dict(self) -> dict[str, Any]:
-        return {"recorded": dict(self._recorded)}
+        return {"recorded": {k: None if math.isnan(v) else v for k, v in self._recorded.items()}}
 
     def load_state_dict(self, state: State) -> None:
         require_keys(state, ("recorded",))
-        self._recorded = dict(state["recorded"])
+        self._recorded = {k: math.nan if v is None else v for k, v in state["recorded"].items()}
 
     def check(self) -> None:
         for name in self._recorded:
             require_metric_name(name)
-        require_numbers(self._recorded.values())
+        require_numbers(value for value in self._recorded.values() if value == value)
 
 
 def require_metric_name(name: str) -> None:

@@ -30,7 +30,10 @@ class Saver:
         self._undeleted: set[Path] = set()  # old files that the last save could not remove
 
     def save(self, steps: int) -> Path:
-        """Write a checkpoint from which the run can be resumed exactly, and return its folder."""
+        """Write a checkpoint from which the run can be resumed exactly, and return its folder.
+
+        It lacks the state of a callback that fails, which `components.failed` names.
+        """
         states = self.components.states()
         sync_folder(self.folder.path)
         name = self.checkpoints.save(steps, states)
@@ -63,6 +66,7 @@ class Saver:
         """Restore all components; if the checkpoint is damaged, one error message says what is wrong."""
         with self.checkpoints.explain_damage(checkpoint.path):
             self.components.restore(checkpoint)
+        self.components.require_callbacks()
         self._last = checkpoint.path.name
         self._segments = {self._last: self.journal.files()}
         best = f"{self.scores.best_steps:09d}"

@@ -1,9 +1,11 @@
 """The values that change with the steps of a run: ε, β, the risk measures and the learning rate."""
 
 from quantail.config import Config
+from quantail.errors import QuantailError, reason_of
 from quantail.learning.schedules import Schedule
 from quantail.risk.config import RiskMeasures
 from quantail.schedules import linear
+from quantail.validation import number
 
 
 class Schedules:
@@ -11,6 +13,8 @@ class Schedules:
 
     def __init__(self, config: Config, risks: RiskMeasures, learning_rate: Schedule) -> None:
         self.config, self.risks, self.rate = config, risks, learning_rate
+        for progress in (0.0, 1.0) if learning_rate.varies else ():
+            self._factor(progress)  # a schedule from outside that fails does so before the run starts
 
     def epsilon(self, steps: int) -> float:
         s = self.config
@@ -40,4 +44,15 @@ class Schedules:
         if not self.rate.varies:
             return None
         progress = min(1.0, steps / self.config.run.steps)
-        return self.config.learner.learning_rate * self.rate.factor(progress)
+        return self.config.learner.learning_rate * self._factor(progress)
+
+    def _factor(self, progress: float) -> float:
+        """Return the factor of the learning rate; raise an error that names the schedule if it fails."""
+        name = f"schedule {self.config.learner.schedule.label}"
+        try:
+            factor = self.rate.factor(progress)
+        except Exception as error:
+            raise QuantailError(
+                f"{name} fails to give a factor at progress {progress:g} ({reason_of(error)})."
+            ) from error
+        return number(f"{name}: its factor at progress {progress:g}", factor, least=0)

@@ -1,6 +1,6 @@
 """Start and resume runs, and load their agents."""
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from pathlib import Path
 from typing import Any
@@ -25,7 +25,7 @@ from quantail.runs.folder import RunFolder, RunInfo, default_folder
 from quantail.spaces import ActionSpec, ObservationSpec
 from quantail.text import counted
 from quantail.training.build import build_parts
-from quantail.training.callbacks import Callback, require_callbacks
+from quantail.training.callbacks import Callback, callback_list
 from quantail.training.describe import description, replay_bytes, warnings_about
 from quantail.training.progress import require_metric_name
 from quantail.training.trainer import Trainer
@@ -41,7 +41,7 @@ def train(
     risk: Risk | None = None,
     preset: str | None = None,
     out: str | Path | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Iterable[Callback] | None = None,
     trust: Trust = (),
     **settings: Any,
 ) -> Agent:
@@ -78,7 +78,7 @@ def prepare(
     *,
     risk: Risk | None = None,
     out: str | Path | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Iterable[Callback] | None = None,
 ) -> Trainer:
     """Create the folder of a run and return its trainer.
 
@@ -105,10 +105,10 @@ def prepare(
     info = RunInfo(name_of(env), config, observation, actions, protocol, threads, kernels)
     folder = RunFolder(out or default_folder(info.env, config.run.agent, config.run.seed))
     folder.require_new()
-    require_callbacks(callbacks)
+    called = callback_list(callbacks)
     require_memory(replay_bytes(info))
     with folder.created(info):  # removes the folder again if the trainer cannot be built
-        return _build(folder, info, env, risks, callbacks)
+        return _build(folder, info, env, risks, called)
 
 
 def _build(
@@ -133,7 +133,7 @@ def resume(
     checkpoint: str = "last",
     env: EnvSource | None = None,
     risk: Risk | None = None,
-    callbacks: Sequence[Callback] = (),
+    callbacks: Iterable[Callback] | None = None,
     trust: Trust = (),
     threads: int | None = None,
 ) -> Agent:
@@ -168,18 +168,18 @@ def resume(
     source = env_from_file(info.env, origin) if env is None else env
     if _specs(source, info.config) != (info.observation, info.actions):
         raise QuantailError(f"{name_of(source)} is not the environment of {folder.path}, {info.env}.")
-    require_callbacks(callbacks)
+    called = callback_list(callbacks)
     require_memory(replay_bytes(info))
     with folder.held():
         found = _find_checkpoint(folder, checkpoint, info.config)
         if found is None:
             folder.clear_tables()
-        trainer = _build(folder, info, source, risks, callbacks)
+        trainer = _build(folder, info, source, risks, called)
         if info.threads != earlier:
             trainer.callbacks.warn(
                 f"{folder.path} was trained with {counted(earlier, 'thread')} and continues with "
                 f"{counted(info.threads, 'thread')}: its last bits may differ from those of a run that "
-                f"never stopped, which threads={earlier} avoids."
+                f"never stopped, which --threads {earlier} (threads={earlier} in Python) avoids."
             )
         if trainer.learner.online.kernels != info.kernels:
             trainer.callbacks.warn(
@@ -194,8 +194,7 @@ def resume(
         else:
             trainer.restore(found)
         trainer.start()
-        if steps is not None:
-            folder.extend(steps)
+        folder.record(steps=info.config.run.steps, threads=info.threads)
         return trainer.run()
 
 

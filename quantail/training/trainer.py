@@ -1,6 +1,7 @@
-"""The training loop: collect, store, learn, sync the target, log, evaluate and save."""
+"""The training loop: collect, store, learn, sync the target, evaluate, log and save."""
 
-from contextlib import AbstractContextManager
+from collections.abc import Iterator
+from contextlib import AbstractContextManager, contextmanager, suppress
 from typing import Any
 
 from quantail.agents.agent import Agent
@@ -8,7 +9,8 @@ from quantail.errors import QuantailError
 from quantail.evaluation.protocols import LONGEST
 from quantail.runs.checkpoints import Checkpoint
 from quantail.training.build import Parts
-from quantail.training.callbacks import CallbackError
+from quantail.training.callbacks import COMPONENT, CallbackError
+from quantail.training.closing import call_all
 from quantail.training.process import process_settings
 
 
@@ -50,16 +52,9 @@ class Trainer:
         """
         with self.process_settings():
             self.start()
-            try:
-                with self.signals:
-                    self._loop()
-            except CallbackError as error:
-                if not self._is_saved():
-                    self.save(announce=False)
-                raise QuantailError(
-                    f"{error}: the run is saved, continue with quantail resume {self.folder.path}."
-                ) from error
-            finally:
+            with self._closing_after_errors(), self._explaining(), self.signals:
+                self._loop()
+            with self._explaining():
                 self.close()
         self.signals.raise_signal()
         return self.agent
@@ -68,7 +63,7 @@ class Trainer:
         """Start the environments and the callbacks; does nothing if they were started before."""
         if self._started:
             return
-        try:
+        with self._closing_after_errors(), self._explaining():
             for _ in range(self.collector.start()):
                 self.callbacks.warn(
                     f"{self.info.env} did not give the same observations and rewards when its episode "
@@ -76,9 +71,6 @@ class Trainer:
                     "not an exact continuation."
                 )
             self.callbacks.start()
-        except BaseException:
-            self.close()
-            raise
         self._started = True
 
     def _loop(self) -> None:
@@ -92,6 +84,8 @@ class Trainer:
         if not self._is_saved():
             self.save()
         self.callbacks.end()
+        if self.callbacks.has_recorded():
+            self._write_rows()  # after the checkpoint, so a resumed run removes them again
 
     def step(self) -> None:
         """Collect the next transitions and make the updates that are due."""
@@ -124,33 +118,44 @@ class Trainer:
     # Between steps
 
     def _between_steps(self) -> None:
-        """Log, evaluate and save if it is time to."""
-        s, steps, due = self.config, self.steps, self.due
-        finished = steps >= s.run.steps
-        if due.is_due("log", steps, s.run.log_every) or (finished and due.is_missing("log", steps)):
-            self._log()
-        new_best = False
-        if due.is_due("evaluation", steps, s.evaluation.evaluation_every) or (
-            finished and due.is_missing("evaluation", steps)
-        ):
+        """Evaluate, log and save if it is time to.
+
+        The evaluation comes first, so that the row of a step has what callbacks record of it.
+        """
+        s, new_best = self.config, None
+        if self._is_due("evaluation", s.evaluation.evaluation_every):
             new_best = self._evaluate()
-        if due.is_due("checkpoint", steps, s.run.checkpoint_every) or new_best:
+            if new_best is None:
+                return  # a resumed run evaluates and logs at this step
+        if self._is_due("log", s.run.log_every):
+            self._log()
+        if self.due.is_due("checkpoint", self.steps, s.run.checkpoint_every) or new_best:
             self.save()
+
+    def _is_due(self, what: str, every: int) -> bool:
+        """Return whether it is time for an evaluation or a row: now and then, and at the end."""
+        finished = self.steps >= self.config.run.steps
+        return self.due.is_due(what, self.steps, every) or (
+            finished and self.due.is_missing(what, self.steps)
+        )
 
     def _log(self) -> None:
         if warning := self.parts.memory.warning(self.config.run.steps - self.steps):
             self.callbacks.warn(warning)
-        rows = self.parts.metrics.rows(self.parts.monitor.epsilon(), self.callbacks.take_recorded())
         self.due.done("log", self.steps)
+        self._write_rows()
+
+    def _write_rows(self) -> None:
+        rows = self.parts.metrics.rows(self.parts.monitor.epsilon(), self.callbacks.take_recorded())
         self.callbacks.log(*rows)
 
-    def _evaluate(self) -> bool:
-        """Evaluate the agent and return whether it is the best so far."""
+    def _evaluate(self) -> bool | None:
+        """Evaluate the agent and return whether it is the best so far; None if a signal stopped it."""
         self.callbacks.evaluation_start()
         with self.clock.phase("evaluation"):
             result = self.parts.evaluator.evaluate(self.steps, lambda: bool(self.signals.name))
         if result is None:
-            return False  # it stays due, so that a resumed run evaluates at this step
+            return None
         self.due.done("evaluation", self.steps)
         best = self.parts.scores.update(self.steps, result)
         self.callbacks.evaluation(result)
@@ -170,11 +175,17 @@ class Trainer:
             path = self.parts.saver.save(self.steps)
         self._saved = self._when()
         if announce:
+            self.parts.saver.components.require_callbacks()
             self.callbacks.checkpoint(path)
 
     def restore(self, checkpoint: Checkpoint) -> None:
         """Restore the state of a checkpoint; `start` then continues its episodes."""
-        self.parts.saver.restore(checkpoint)
+        try:
+            self.parts.saver.restore(checkpoint)
+        except CallbackError as error:
+            raise QuantailError(
+                f"{error}: mend it, or resume without it; the run is unchanged."
+            ) from error
         self._saved = self._when()
 
     def _is_saved(self) -> bool:
@@ -183,8 +194,32 @@ class Trainer:
     def _when(self) -> tuple[int, dict[str, int]]:
         return self.steps, self.due.state_dict()
 
+    # The end
+
     def close(self) -> None:
-        """Close the callbacks and the environments."""
-        self.callbacks.close()
-        self.collector.close()
-        self.parts.evaluator.close()
+        """Close the callbacks and the environments, all of them; then raise the first error."""
+        call_all([self.callbacks.close, self.collector.close, self.parts.evaluator.close])
+
+    @contextmanager
+    def _closing_after_errors(self) -> Iterator[None]:
+        try:
+            yield
+        except BaseException:
+            with suppress(Exception):  # the error that came first is the one to raise
+                self.close()
+            raise
+
+    @contextmanager
+    def _explaining(self) -> Iterator[None]:
+        """If a callback fails, save the run and say in one sentence how to continue it."""
+        try:
+            yield
+        except CallbackError as error:
+            if not self._is_saved():
+                with suppress(CallbackError):  # of on_warning, when the checkpoint is written
+                    self.save(announce=False)
+            failed = [name.removeprefix(COMPONENT) for name in self.parts.saver.components.failed]
+            saved = f"saved without the state of {', '.join(failed)}" if failed else "saved"
+            ended = self.due.has_ended(self.steps, self.config.run.steps)
+            how = f", continue with quantail resume {self.folder.path}{self.parts.monitor.trust}"
+            raise QuantailError(f"{error}: the run is {saved}{'' if ended else how}.") from error

@@ -97,6 +97,7 @@ def test_the_command_prints_and_writes_rows_with_their_bounds(tmp_path, capsys):
         (["--seconds", "-1"], "seconds takes a number"),
         (["--threads", "two"], "threads takes a whole number"),
         (["--threads", "1.5"], "threads takes a whole number"),
+        (["--threads", "1000000"], "threads takes a whole number from 0 to 1024"),
         (["--json", "nowhere/bench.json"], "json takes a file"),
         (["--json", "."], "json takes a file"),
     ],

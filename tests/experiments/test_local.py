@@ -147,7 +147,7 @@ def test_a_run_that_gets_a_stop_request_is_stopped_and_not_failed(tiny, tmp_path
         if by_ray:
             end.ray_terminate_msg = "The process receives a SIGTERM."
         else:
-            log.stopped = True
+            log.ended = True
         raise end
 
     monkeypatch.setattr("quantail.experiments.job._train", fake_train)

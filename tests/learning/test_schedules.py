@@ -6,7 +6,7 @@ import pytest
 import torch
 
 import quantail as q
-from quantail.learning.schedules import SCHEDULES, Cosine, DecayConfig, Linear
+from quantail.learning.schedules import SCHEDULES, Cosine, DecayConfig, Linear, Schedule
 from quantail.recipes import compose
 from quantail.risk.config import RiskMeasures
 from quantail.training.schedules import Schedules
@@ -57,3 +57,48 @@ def test_a_run_with_a_schedule_learns_otherwise_and_resumes_exactly(tmp_path):
     q.train("CartPole-v1", out=tmp_path / "half", callbacks=[Stop()], **settings)
     assert torch.equal(whole, weights(q.resume(tmp_path / "half")))
     assert not torch.equal(whole, constant)
+
+
+class Without(Schedule):
+    """Has no factor."""
+
+
+class Made(Schedule):
+    """Its factor is made by a function."""
+
+    make = None
+
+    def factor(self, progress):
+        return type(self).make(progress)
+
+
+@pytest.mark.parametrize(
+    ("make", "says"),
+    [
+        (lambda progress: -1, "its factor at progress 0 takes a number of at least 0, not -1."),
+        (lambda progress: 1 - 2 * progress, "its factor at progress 1 takes a number of at least 0"),
+        (lambda progress: "x", "its factor at progress 0 takes a number of at least 0, not 'x'."),
+        (lambda progress: math.nan, "its factor at progress 0 takes a number of at least 0, not nan."),
+        (lambda progress: {}["x"], "fails to give a factor at progress 0 (KeyError: 'x')."),
+    ],
+)
+def test_a_schedule_from_outside_that_fails_is_named_before_the_run_starts(
+    make, says, tmp_path, monkeypatch
+):
+    monkeypatch.setattr(Made, "make", staticmethod(make))
+    with pytest.raises(q.QuantailError) as error:
+        q.train("CartPole-v1", out=tmp_path / "run", schedule=Made, **quick("iqn") | {"steps": 100})
+    assert "schedule tests.learning.test_schedules:Made" in str(error.value)
+    assert says in str(error.value)
+    assert not (tmp_path / "run").exists()
+
+
+def test_a_schedule_without_a_factor_is_named(tmp_path):
+    with pytest.raises(q.QuantailError, match=r"Without fails to give a factor .*NotImplementedError"):
+        q.train("CartPole-v1", out=tmp_path / "run", schedule=Without, **quick("iqn") | {"steps": 100})
+
+
+def test_a_schedule_is_checked_at_every_update(monkeypatch):
+    monkeypatch.setattr(Made, "make", staticmethod(lambda progress: 1 if progress in (0, 1) else -1))
+    with pytest.raises(q.QuantailError, match=r"its factor at progress 0.5 takes .*, not -1"):
+        schedules(1000, Made()).learning_rate(500)

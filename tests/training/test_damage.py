@@ -83,8 +83,9 @@ def test_the_layout_of_a_file_may_change_but_not_its_content(run):
 
 
 def test_extending_a_run_updates_its_checksum(run):
-    RunFolder(run).extend(1234)
-    assert RunFolder(run).read().config.run.steps == 1234
+    RunFolder(run).record(steps=1234, threads=2)
+    info = RunFolder(run).read()
+    assert (info.config.run.steps, info.threads) == (1234, 2)
 
 
 def test_the_error_for_settings_of_another_version_names_them(run):

@@ -11,7 +11,7 @@ import quantail as q
 from quantail.errors import QuantailError
 from quantail.replay.store import FIRST, TERMINAL, TRUNCATED
 from quantail.seeds import GENERATORS, derived_seed, generator
-from tests.helpers.runs import QUICK, TINY, Listening, ShiftedCartPole, rows
+from tests.helpers.runs import QUICK, TINY, Listening, ShiftedCartPole, command, rows
 
 
 class Recorder(q.Callback):
@@ -344,4 +344,13 @@ def test_several_threads_on_a_busy_machine_cause_a_warning(load, threads, warned
     heard = Listening()
     few = QUICK["CartPole-v1"] | {"steps": 61, "threads": threads, "evaluation_every": 1000}
     q.train("CartPole-v1", out=tmp_path / "run", callbacks=[heard], **few)
-    assert any("--threads 1 may be faster" in sentence for sentence in heard.warnings) == warned
+    assert (
+        any("--threads 1 (threads=1 in Python) may be faster" in sentence for sentence in heard.warnings)
+        == warned
+    )
+
+
+def test_more_threads_than_a_machine_can_start_are_refused(tmp_path, capsys):
+    assert command("train", "CartPole-v1", "--out", tmp_path / "run", "--threads", 1_000_000) == 2
+    assert "threads takes a whole number from 0 to 1024, not '1000000'." in capsys.readouterr().err
+    assert not (tmp_path / "run").exists()

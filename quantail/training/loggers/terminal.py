@@ -3,8 +3,7 @@
 import math
 import sys
 import time
-from collections.abc import Iterator
-from contextlib import contextmanager
+from collections.abc import Callable
 from typing import TextIO
 
 from rich.console import Console, Group
@@ -37,7 +36,7 @@ class ProgressBar(Callback):
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
         self.console = _QuietPipeConsole(file=stream or sys.stderr, markup=False)
         self.quiet = quiet
-        self.stopped = False  # whether the run was stopped before its end
+        self.ended = False  # whether the run has ended or was stopped, and its summary is printed
         self._live: Live | None = None
         self._shown = 0.0
         self._evaluating = False
@@ -76,7 +75,7 @@ class ProgressBar(Callback):
 
     def on_end(self, progress: Progress) -> None:
         self.on_close(progress)
-        self.stopped = bool(progress.summary.stopped_by)
+        self.ended = True
         for line in summary_lines(progress.summary):
             self.console.print(line, highlight=False, soft_wrap=True)
 
@@ -138,14 +137,19 @@ class _Rate:
         return (last - first) / (end - begin)
 
 
-@contextmanager
-def suppress_saved_interrupt(bar: ProgressBar) -> Iterator[None]:
-    """Suppress the KeyboardInterrupt of a run that was saved and has printed how to resume it."""
+def exit_status(bar: ProgressBar, run: Callable[[], object]) -> int:
+    """Train, and return the exit status of the command.
+
+    It is 130 if Ctrl-C stopped a run that was saved and has printed how to resume it. A run that a
+    callback stops has done what the user asked for: 0.
+    """
     try:
-        yield
+        run()
     except KeyboardInterrupt:
-        if not bar.stopped:
+        if not bar.ended:
             raise
+        return 130
+    return 0
 
 
 def _evaluation_line(progress: Progress) -> str:
@@ -170,7 +174,8 @@ def summary_lines(s: Summary) -> list[str]:
     lines = [""]
     if s.stopped_by:
         how = "Ctrl-C" if s.stopped_by == "SIGINT" else s.stopped_by
-        lines.append(f"stopped by {how} at step {s.steps:,} of {s.total_steps:,}; everything is saved")
+        lines.append(f"stopped by {how}")
+        lines.append(f"at step {s.steps:,} of {s.total_steps:,}; everything is saved")
     else:
         lines.append(f"done: {s.steps:,} steps ({s.frames:,} frames), {s.updates:,} updates")
     means, values = s.scores.means, s.scores.values

@@ -41,6 +41,7 @@ class WeightsAndBiases(Callback):
                 "WANDB_MODE=offline to write to the run's folder only."
             ) from error
         self._run.define_metric("*", step_metric="steps")
+        self._ended = False
 
     def on_log(self, progress: Progress) -> None:
         self._run.log({"steps": progress.steps} | training_numbers(progress))
@@ -49,4 +50,9 @@ class WeightsAndBiases(Callback):
         self._run.log({"steps": progress.steps} | evaluation_numbers(progress))
 
     def on_end(self, progress: Progress) -> None:
-        self._run.finish()
+        self._ended = True
+
+    def on_close(self, progress: Progress) -> None:
+        """Finish the run, unless it failed: then wandb itself notes that when the process exits."""
+        if self._ended:
+            self._run.finish()
