@@ -15,12 +15,15 @@ from quantail.config.flat import (
     GROUPS,
     HEAD,
     Changes,
+    canonical,
+    coerce,
     flat_settings,
     flattened,
     only_with,
+    owner_of,
     require_settings,
 )
-from quantail.config.toml import read_toml, to_toml
+from quantail.config.toml import read_toml, to_toml, toml_path
 from quantail.envs.config import EnvironmentConfig
 from quantail.errors import QuantailError
 from quantail.evaluation.config import EvaluationConfig
@@ -28,12 +31,19 @@ from quantail.files import write_text
 from quantail.learning.config import LearnerConfig
 from quantail.networks.config import NetworkConfig
 from quantail.part_config import fields_of
-from quantail.parts import Group, Part, Unloaded
+from quantail.parts import Group, Part, Unloaded, unknown_setting
 from quantail.replay.config import ReplayConfig
 from quantail.risk.config import RiskConfig
 from quantail.settings import About, about_of, shown
 from quantail.training.config import RunConfig
 from quantail.trust import Origin, Trust, is_missing, modules_of, origin_of
+
+# Settings that `replace` does not change, because it would leave those that follow from them.
+DECISIVE = {
+    "agent": "which decides other settings",
+    "preset": "which decides other settings",
+    FAMILY: "which is that of the environment",
+}
 
 
 @dataclass(frozen=True)
@@ -92,6 +102,11 @@ class Config(Group):
         values = [vars(group).values() for group in groups]
         return {one.kind: one for group in values for one in group if isinstance(one, Part)}
 
+    @property
+    def part_names(self) -> dict[str, str]:
+        """The names of these parts, by their kind."""
+        return {kind: one.name for kind, one in self.parts.items()}
+
     def to_dict(self) -> dict[str, Any]:
         """Return all settings by their flat names, as plain values that are ready for JSON or TOML."""
         values: dict[str, Any] = {}
@@ -110,16 +125,21 @@ class Config(Group):
 
     def save(self, path: str | Path) -> None:
         """Write the settings that apply to a TOML file, which `load` and `--preset FILE` read."""
-        write_text(Path(path), str(self))
+        write_text(toml_path(path), str(self))
 
     @classmethod
     def load(cls, path: str | Path, trust: Trust = ()) -> "Config":
-        """Read a configuration from a TOML file; settings that it does not name are the defaults.
+        """Read a configuration from a TOML file.
 
+        Settings that the file does not name are those of its agent or else the defaults, whatever the
+        environment: `quantail.configure(env, preset=path)` fills in those of the environment's preset.
         Parts from outside are imported only from modules in `trust`.
         """
-        values = read_toml(Path(path)) | {"preset": str(path)}
-        return cls.fitting(values).loaded(origin_of(path, trust)).replace(**values)
+        from quantail.recipes import compose  # which is above this package: a file names an agent
+
+        family = str(read_toml(toml_path(path)).get(FAMILY, DEFAULT_PARTS[FAMILY]))
+        origin = origin_of(path, trust)
+        return compose(str(path), {}, origin=origin, family=family).loaded(origin)
 
     @classmethod
     def from_dict(cls, values: Changes) -> "Config":
@@ -130,14 +150,13 @@ class Config(Group):
         """
         config = cls.fitting(values)
         used = config.to_dict()
-        config.require_active(name for name in flattened(values) if name not in used)
+        config.require_active(name for name in _named(values) if name not in used)
         return config
 
     @classmethod
     def fitting(cls, values: Changes) -> "Config":
         """Return the configuration with those of these settings that apply."""
-        values = flattened(values)
-        require_settings(values)
+        values = _named(values)
         groups: dict[str, Any] = {}
         for name, fields in FIELDS.items():
             chosen = {
@@ -155,9 +174,13 @@ class Config(Group):
         A part that takes the place of another one has its own defaults. The settings of a part from
         outside are given as a table, such as `head={"name": "my_package:MyHead", "width": 8}`.
         """
-        flat = flattened(changes)
-        require_settings(flat)
-        values = self.to_dict()
+        flat, values = _named(changes, self.part_names), self.to_dict()
+        for name, why in DECISIVE.items():
+            if name in flat and coerce(name, flat[name]) != values[name]:
+                raise QuantailError(
+                    f"replace does not take another {name}, {why}: make the configuration anew with "
+                    "quantail.configure."
+                )
         for kind, one in self.parts.items():
             if kind in flat and registry.text_of(kind, flat[kind]) != one.name:
                 for name in one.to_dict():
@@ -182,9 +205,8 @@ class Config(Group):
                 continue
             kind, _, own = name.partition(".")
             if own:
-                Part.of(kind, self.parts[kind].name, {own: None})  # raises the error of this part
-            flat = flat_settings()[name]
-            owner = flat.kind or flat.about.only[0]
+                raise unknown_setting(kind, self.parts[kind].name, own)
+            owner = owner_of(name)
             value = shown(self.to_dict()[owner])
             raise QuantailError(
                 f"{name} has no effect here: it is used {only_with(name)}, and {owner} is {value}."
@@ -196,7 +218,9 @@ class Config(Group):
             for own in fields_of(one.find()) if one.is_loaded else ():
                 if name in (own.name, f"{kind}.{own.name}") and name in one.to_dict():
                     return about_of(own)
-        return ABOUT_FAMILY if name == FAMILY else flat_settings()[name].about
+        if name == FAMILY:
+            return ABOUT_FAMILY
+        return flat_settings()[name].about if name in flat_settings() else About(source="")
 
     def names_of_code(self) -> tuple[str, ...]:
         """Return the texts of parts and risk measures that no registered name stands for.
@@ -219,6 +243,18 @@ class Config(Group):
         for kind, name in unknown.items():
             registry.admit(kind, name, origin)
         return Config.from_dict(self.to_dict()) if unknown else self
+
+
+def _named(values: Changes, parts: Mapping[str, str] = DEFAULT_PARTS) -> dict[str, Any]:
+    """Return settings by the names under which the parts that they choose have them.
+
+    `parts` are those of the kinds for which the settings choose none.
+    """
+    values = flattened(values)
+    require_settings(values)
+    return canonical(
+        values, {kind: registry.text_of(kind, values.get(kind, part)) for kind, part in parts.items()}
+    )
 
 
 def _part(kind: str, values: Mapping[str, Any]) -> Part:

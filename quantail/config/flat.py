@@ -80,6 +80,38 @@ def flat_settings() -> dict[str, Flat]:
     return found
 
 
+def canonical(changes: Changes, parts: Mapping[str, str]) -> dict[str, Any]:
+    """Return changes by the names under which these parts have their settings.
+
+    The settings of built-in parts have flat names, so `head.kappa` becomes `kappa`. The names of a part
+    that is not loaded stay as they are.
+    """
+    named: dict[str, Any] = {}
+    for name, value in changes.items():
+        own = _canonical(name, parts)
+        if own in named:
+            other = (
+                name if name != own else next(one for one in changes if _canonical(one, parts) == own)
+            )
+            raise QuantailError(f"{own} is given twice, as {own} and as {other}: give it once.")
+        named[own] = value
+    return named
+
+
+def _canonical(name: str, parts: Mapping[str, str]) -> str:
+    kind, _, own = name.partition(".")
+    part = parts.get(kind, "") if own else ""
+    if not part or not registry.is_known(kind, part) or own in registry.own_fields(kind, part):
+        return name
+    flat = flat_settings().get(own)
+    if flat is not None and flat.kind != kind:
+        raise QuantailError(
+            f"{kind} {registry.label(kind, part)} has no setting {name}: {own} stands at the top level, "
+            f"without {kind}."
+        )
+    return name if flat is None else own
+
+
 def coerce(name: str, value: Any) -> Any:
     """Convert a value from Python, JSON, TOML or a flag to the type of the setting.
 
@@ -108,7 +140,7 @@ def flattened(changes: Changes) -> dict[str, Any]:
     """
     flat: dict[str, Any] = {}
     for name, value in changes.items():
-        if name not in PARTS or not isinstance(value, Mapping):
+        if name not in DEFAULT_PARTS or not isinstance(value, Mapping):
             flat[name] = value
             continue
         flat |= {name if key == "name" else f"{name}.{key}": one for key, one in value.items()}
@@ -136,6 +168,12 @@ def choices(name: str) -> tuple[str, ...]:
     if name not in PARTS:
         return flat_settings()[name].about.choices
     return (*registry.parts(name), "module:Class")
+
+
+def owner_of(name: str) -> str:
+    """Return the setting that decides whether this one is active: that of its part, or another."""
+    flat = flat_settings()[name]
+    return flat.kind or next(iter(flat.about.only), "")
 
 
 def only_with(name: str) -> str:

@@ -7,6 +7,7 @@ import pytest
 from quantail.config import flat_settings
 from quantail.extras import EXTRAS
 from quantail.recipes import PRESETS, compose
+from tests.helpers.configs import labelled
 from tests.helpers.runs import QUICK, command, flags
 
 
@@ -79,7 +80,7 @@ def test_a_preset_printed_to_a_file_trains_with_the_same_settings(tmp_path, caps
         assert command("presets", name) == 0
         file = tmp_path / f"{name}.toml"
         file.write_text(capsys.readouterr().out, encoding="utf-8")
-        assert compose(str(file), {}, base=name) == compose(name, {}).replace(preset=str(file))
+        assert compose(str(file), {}, base=name) == labelled(compose(name, {}), file)
     own = tmp_path / "own.toml"
     own.write_text(
         "head_size = 16\nsteps = 30\nlearning_starts = 20\nmlp_sizes = [8]\n", encoding="utf-8"

@@ -8,7 +8,6 @@ from dataclasses import dataclass
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import quantail
 from quantail import registry
@@ -21,6 +20,7 @@ from quantail.recipes import compose
 from quantail.replay.store import TERMINAL
 from quantail.runs.tables import read_rows
 from quantail.trust import Origin
+from tests.helpers.counter import Counter
 from tests.helpers.runs import prepare
 
 SMALL = compose("small", {})
@@ -32,23 +32,6 @@ TINY = {
     "log_every": 20,
     "threads": 1,
 }
-
-
-class Counter(gym.Env):
-    """Pays 1 per step for ten steps; every third step is a lap."""
-
-    observation_space = spaces.Box(0, 10, (1,), np.float32)
-    action_space = spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.count = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.count += 1
-        over = self.count == 10
-        return np.full(1, self.count, np.float32), 1.0, over, False, {"lap": self.count % 3 == 0}
 
 
 class Counters(quantail.EnvFamily):
