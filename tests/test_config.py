@@ -9,7 +9,12 @@ import pytest
 import quantail as q
 from quantail import registry
 from quantail.cli.main import run as command
+from quantail.config import flat_settings
 from quantail.errors import QuantailError
+from quantail.evaluation.config import EvaluationConfig
+from quantail.learning.schedules import DecayConfig
+from quantail.networks import ReturnHead
+from quantail.networks.config import NetworkConfig
 from quantail.recipes import AGENTS, PRESETS, compose
 from tests.helpers.configs import labelled
 from tests.helpers.counter import Counter
@@ -216,6 +221,81 @@ def test_what_decides_other_settings_is_not_replaced(changes):
     assert (
         config.replace(agent="iqn", preset="small", family="gymnasium") == config
     )  # the same as before
+
+
+def test_a_setting_without_effect_is_refused_unless_it_is_the_default():
+    for given in (
+        lambda: q.Config.from_dict({"noisy_sigma": 1}),
+        lambda: q.Config.from_dict({"actors": 2}),
+        lambda: q.Config.from_dict({"atoms": 51}),
+        lambda: q.Config(network=NetworkConfig(noisy_sigma=1)),
+    ):
+        with pytest.raises(QuantailError, match="has no effect here"):
+            given()
+    config = compose("atari-paper", {"agent": "rainbow-iqn"})
+    assert config.network.noisy_sigma == 0.1
+    quiet = config.replace(noisy=False)
+    assert quiet.network.noisy_sigma == 0.5
+    assert q.Config.from_dict(quiet.to_dict()) == quiet
+    assert q.Config.from_dict({"noisy": True, "noisy_sigma": 1}).network.noisy_sigma == 1
+
+
+@pytest.mark.parametrize(
+    ("changes", "says"),
+    [
+        ({"wandb": True}, "wandb takes a string, not True"),
+        ({"risk": 3}, "risk takes a string, not 3"),
+        ({"agent": 3}, "agent takes a string, not 3"),
+    ],
+    ids=str,
+)
+def test_a_text_takes_no_other_type(changes, says):
+    with pytest.raises(QuantailError, match=says):
+        q.Config.from_dict(changes)
+
+
+def test_a_measure_can_be_given_where_its_text_can():
+    config = q.configure("CartPole-v1", risk=q.CVaR(0.25), behaviour_risk=q.Wang(-1))
+    assert config.risk.texts() == ("cvar:0.25", "wang:-1")
+    assert config.replace(risk=q.CVaR(0.5)).risk.risk == "cvar:0.5"
+
+
+# Names that collide
+
+
+def test_two_kinds_of_settings_cannot_have_one_flat_name(monkeypatch):
+    from quantail.networks import heads
+
+    @dataclass(frozen=True)
+    class Config:
+        final_rate: float = 0.5  # of schedules
+
+    Config.__module__ = "quantail.networks.heads"
+    monkeypatch.setitem(heads.HEADS, "odd", type("Odd", (ReturnHead,), {"Config": Config}))
+    flat_settings.cache_clear()
+    try:
+        with pytest.raises(QuantailError, match="final_rate is a setting of the head already"):
+            flat_settings()
+    finally:
+        monkeypatch.undo()
+        flat_settings.cache_clear()
+
+
+@pytest.mark.parametrize(
+    ("base", "says"),
+    [
+        (DecayConfig, "head odd: final_rate is a setting of the schedule already"),
+        (EvaluationConfig, "head odd: .* is a setting of the group evaluation already"),
+    ],
+)
+def test_a_part_from_outside_cannot_inherit_the_settings_of_another_kind(base, says):
+    @dataclass(frozen=True)
+    class Config(base):
+        width: int = 3
+
+    q.register_head("odd", type("Odd", (ReturnHead,), {"Config": Config}))
+    with pytest.raises(QuantailError, match=says):
+        q.configure("CartPole-v1", head="odd")
 
 
 # Files

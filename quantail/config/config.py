@@ -15,6 +15,7 @@ from quantail.config.flat import (
     GROUPS,
     HEAD,
     Changes,
+    applies,
     canonical,
     coerce,
     flat_settings,
@@ -22,6 +23,7 @@ from quantail.config.flat import (
     only_with,
     owner_of,
     require_settings,
+    taken_name,
 )
 from quantail.config.toml import read_toml, to_toml, toml_path
 from quantail.envs.config import EnvironmentConfig
@@ -72,6 +74,12 @@ class Config(Group):
 
     def __post_init__(self) -> None:
         super().__post_init__()
+        values, known = self.to_dict(), flat_settings()
+        self.require_active(
+            name
+            for name, value in values.items()
+            if name in known and value != known[name].default and not applies(name, values)
+        )
         run, learner, envs = self.run, self.learner, self.run.total_envs
         if learner.learning_starts > run.steps:
             raise QuantailError(
@@ -92,7 +100,7 @@ class Config(Group):
             )
         target = self.learner.target
         for name, needed in target.find().needs.items() if target.is_loaded else ():
-            if (found := self.to_dict()[name]) != needed:
+            if (found := values[name]) != needed:
                 raise QuantailError(f"target {target.label} takes {name} {needed}, not {found}.")
 
     @property
@@ -145,18 +153,23 @@ class Config(Group):
     def from_dict(cls, values: Changes) -> "Config":
         """Return the configuration with these settings, by their flat names; others are the defaults.
 
-        A setting that does not apply is refused. Parts that are not loaded keep their settings as they
-        are, until `loaded` is called.
+        A setting that does not apply is refused, unless it has its default, as in `to_dict`. Parts that
+        are not loaded keep their settings as they are, until `loaded` is called.
         """
-        config = cls.fitting(values)
+        values, config = _named(values), cls.fitting(values)
         used = config.to_dict()
-        config.require_active(name for name in _named(values) if name not in used)
+        config.require_active(
+            name
+            for name, value in values.items()
+            if name not in used or not (config.is_active(name) or coerce(name, value) == used[name])
+        )
         return config
 
     @classmethod
     def fitting(cls, values: Changes) -> "Config":
         """Return the configuration with those of these settings that apply."""
         values = _named(values)
+        values = {name: value for name, value in values.items() if applies(name, values)}
         groups: dict[str, Any] = {}
         for name, fields in FIELDS.items():
             chosen = {
@@ -185,18 +198,14 @@ class Config(Group):
             if kind in flat and registry.text_of(kind, flat[kind]) != one.name:
                 for name in one.to_dict():
                     del values[name]
-        config = Config.from_dict(values | flat)
+        config = Config.fitting(values | flat)
         config.require_active(flat)
         return config
 
     def is_active(self, name: str) -> bool:
         """Return whether a setting has an effect, given the other settings."""
         values = self.to_dict()
-        if name not in values:
-            return False
-        flat = flat_settings().get(name)
-        only = flat.about.only if flat else ()
-        return not only or str(values[only[0]]) in only[1:]
+        return name in values and applies(name, values)
 
     def require_active(self, names: Iterable[str]) -> None:
         """Raise an error for the first of these settings that has no effect."""
@@ -264,6 +273,9 @@ def _part(kind: str, values: Mapping[str, Any]) -> Part:
     own = {key.removeprefix(prefix): one for key, one in values.items() if key.startswith(prefix)}
     if registry.is_known(kind, name):
         flat = registry.flat_fields(kind, name)
+        for key in flat:
+            if (known := flat_settings().get(key)) and known.kind != kind:
+                raise taken_name(f"{kind} {registry.label(kind, name)}", key, known)
         return Part.of(kind, name, {key: one for key, one in values.items() if key in flat} | own)
     kept = {key: one for key, one in values.items() if key.startswith(prefix)}
     kept |= {key: one for key, one in values.items() if _may_have(kind, key)}

@@ -66,18 +66,34 @@ class Flat:
 def flat_settings() -> dict[str, Flat]:
     """Return all settings of the groups and of the built-in parts, in the order of the groups."""
     found: dict[str, Flat] = {}
+
+    def add(name: str, flat: Flat, owner: str) -> None:
+        # Parts of one kind may share a setting.
+        if name in found and not found[name].kind == flat.kind != "":
+            raise taken_name(owner, name, found[name])
+        found.setdefault(name, flat)
+
     for group, fields in FIELDS.items():
         for one in fields:
             about = about_of(one)
             if not about.kind:
-                found[one.name] = Flat(group, about, one.default)
+                add(one.name, Flat(group, about, one.default), group)
                 continue
             if about.kind != FAMILY:
-                found[about.kind] = Flat(group, about, one.metadata["default"])
-            for built_in in registry.built_in(about.kind).values():
+                add(about.kind, Flat(group, about, one.metadata["default"]), group)
+            for name, built_in in registry.built_in(about.kind).items():
                 for own in fields_of(built_in):
-                    found.setdefault(own.name, Flat(group, about_of(own), own.default, about.kind))
+                    flat = Flat(group, about_of(own), own.default, about.kind)
+                    add(own.name, flat, f"{about.kind} {name}")
     return found
+
+
+def taken_name(owner: str, name: str, flat: Flat) -> QuantailError:
+    """Return the error for a setting whose flat name is that of another one."""
+    whose = f"the {flat.kind}" if flat.kind else f"the group {flat.group}"
+    return QuantailError(
+        f"{owner}: {name} is a setting of {whose} already: call this one something else."
+    )
 
 
 def canonical(changes: Changes, parts: Mapping[str, str]) -> dict[str, Any]:
@@ -168,6 +184,15 @@ def choices(name: str) -> tuple[str, ...]:
     if name not in PARTS:
         return flat_settings()[name].about.choices
     return (*registry.parts(name), "module:Class")
+
+
+def applies(name: str, values: Changes) -> bool:
+    """Return whether a setting has an effect beside these values of other settings; see `About.only`."""
+    flat = flat_settings().get(name)
+    if flat is None or not flat.about.only:
+        return True
+    other, *active = flat.about.only
+    return str(coerce(other, values.get(other, flat_settings()[other].default))) in active
 
 
 def owner_of(name: str) -> str:

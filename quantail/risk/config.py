@@ -43,6 +43,12 @@ class RiskConfig(Group):
         least=0,
     )
 
+    def __post_init__(self) -> None:
+        for name in ("risk", *(f"{part}_risk" for part in PARTS)):
+            if isinstance(measure := getattr(self, name), RiskMeasure):
+                object.__setattr__(self, name, str(measure))
+        super().__post_init__()
+
     @property
     def played(self) -> str:
         """The risk measure of evaluation and of the trained agent."""
