@@ -298,6 +298,54 @@ def test_a_part_from_outside_cannot_inherit_the_settings_of_another_kind(base, s
         q.configure("CartPole-v1", head="odd")
 
 
+# Plain mistakes
+
+
+@pytest.mark.parametrize(
+    ("mistake", "says"),
+    [
+        (
+            lambda: q.train("CartPole-v1", config={"steps": 9}),
+            "config takes a quantail.Config, .*'steps'",
+        ),
+        (
+            lambda: q.train("CartPole-v1", config="own.toml"),
+            "quantail.Config.load return, not 'own.toml'",
+        ),
+        (lambda: q.make("CartPole-v1", config={}), "config takes a quantail.Config, .*, not {}"),
+        (lambda: q.Config(run=None), "run takes a RunConfig, such as config.run, not None"),
+        (
+            lambda: q.Config(learner={"n_step": 3}),
+            "learner takes a LearnerConfig, .*, not {'n_step': 3}",
+        ),
+        (lambda: q.Config(head=None), "head takes a name, module:Class or a class, not None"),
+        (lambda: q.read_run(None), "the folder of a run takes a path, not None"),
+        (lambda: q.load(3), "the folder of a run takes a path, not 3"),
+        (lambda: registry.admit("callback", "foo"), "unknown callback 'foo': it takes module:Class."),
+    ],
+)
+def test_a_plain_mistake_gets_one_sentence(mistake, says):
+    with pytest.raises(QuantailError, match=says):
+        mistake()
+
+
+def test_a_risk_beside_a_configuration_is_refused_unless_it_is_the_function_that_it_names(tmp_path):
+    def cautious(tau):
+        return tau**2
+
+    short = {"steps": 60, "learning_starts": 30, "evaluation_episodes": 1, "threads": 1}
+    config = q.configure("CartPole-v1", risk=cautious, **short)
+    for other in ("cvar:0.25", q.CVaR(0.25), lambda tau: tau):
+        with pytest.raises(QuantailError, match="config holds all settings, so risk cannot be given"):
+            q.train("CartPole-v1", config=config, risk=other, out=tmp_path / "run")
+    agent = q.train("CartPole-v1", config=config, risk=cautious, out=tmp_path / "run")
+    assert agent.config.risk.risk == config.risk.risk
+
+
+def test_public_names_are_listed_before_they_are_imported():
+    assert set(q.__all__) <= set(dir(q))
+
+
 # Files
 
 

@@ -1,6 +1,6 @@
 """The configuration of a run, in groups of settings that the packages own."""
 
-from quantail.config.config import Config
+from quantail.config.config import Config, require_config
 from quantail.config.flat import (
     PARTS,
     RISKS,
@@ -31,5 +31,6 @@ __all__ = [
     "is_dotted",
     "is_setting",
     "only_with",
+    "require_config",
     "require_settings",
 ]

@@ -39,6 +39,7 @@ from quantail.risk.config import RiskConfig
 from quantail.settings import About, about_of, shown
 from quantail.training.config import RunConfig
 from quantail.trust import Origin, Trust, is_missing, modules_of, origin_of
+from quantail.validation import wrong
 
 # Settings that `replace` does not change, because it would leave those that follow from them.
 DECISIVE = {
@@ -73,6 +74,10 @@ class Config(Group):
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
+        for name, group in GROUPS.items():
+            if group and not isinstance(getattr(self, name), group):
+                takes = f"a {group.__name__}, such as config.{name}"
+                raise wrong(name, takes, getattr(self, name))
         super().__post_init__()
         values, known = self.to_dict(), flat_settings()
         self.require_active(
@@ -252,6 +257,17 @@ class Config(Group):
         for kind, name in unknown.items():
             registry.admit(kind, name, origin)
         return Config.from_dict(self.to_dict()) if unknown else self
+
+
+def require_config(config: object) -> Config:
+    """Return the configuration that a user gives; raise an error if it is something else."""
+    if not isinstance(config, Config):
+        raise wrong(
+            "config",
+            "a quantail.Config, which quantail.configure and quantail.Config.load return",
+            config,
+        )
+    return config
 
 
 def _named(values: Changes, parts: Mapping[str, str] = DEFAULT_PARTS) -> dict[str, Any]:

@@ -59,6 +59,10 @@ class RiskConfig(Group):
         named = (self.risk, *(getattr(self, f"{part}_risk") for part in PARTS))
         return tuple(text for text in named if text)
 
+    def is_named_by(self, risk: Any) -> bool:
+        """Return whether a Python function or measure is the one that the setting `risk` names."""
+        return not isinstance(risk, str) and str(parse_risk(risk)) == self.risk
+
     def measures(self, risk: RiskMeasure, origin: Origin | None = None) -> "RiskMeasures":
         """Return the measures; `risk` is the one that the setting `risk` names.
 
