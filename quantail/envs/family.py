@@ -55,7 +55,10 @@ class EnvFamily:
         return gym.make(env, disable_env_checker=True, **options)
 
     def register_ids(self) -> None:
-        """Register ids with Gymnasium, if the family has such. It is called before ids are looked up."""
+        """Register ids with Gymnasium, if the family has such.
+
+        It is called when an id is looked up that Gymnasium does not know.
+        """
 
     def owns(self, env: Env) -> bool:
         """Return whether an environment that a user's function made is one of this family."""

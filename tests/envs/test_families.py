@@ -221,6 +221,13 @@ def test_importing_minatar_waits_until_an_environment_is_made():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_packages_of_games_are_not_imported_for_an_id_that_gymnasium_knows():
+    code = "import sys; import quantail; quantail.configure('CartPole-v1'); "
+    code += "quantail.configure('Quantail/Chain-v0'); "
+    code += "assert not {'ale_py', 'minatar'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 # Protocols
 
 
