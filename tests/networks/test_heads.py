@@ -76,7 +76,7 @@ def test_the_value_of_every_head_has_the_gradient_of_finite_differences_in_the_f
     head, risk, monkeypatch
 ):
     # So that differences can be as small as 1e-6.
-    monkeypatch.setattr("quantail.risk.distortions.HALVINGS", 52)
+    monkeypatch.setattr("quantail.risk.inversion.HALVINGS", 52)
     net = network(head)
     psi = features(net, batch=2).requires_grad_()
     taus = torch.rand(2, 8, generator=torch.Generator().manual_seed(1)).double()
