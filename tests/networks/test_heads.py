@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from quantail.networks.heads import HEADS
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.risk import CPW, Custom, CVaR, Neutral, Norm, Pow, Wang
 from quantail.spaces import ObservationSpec
@@ -13,7 +14,6 @@ from tests.helpers.configs import build_network, config
 from tests.helpers.learners import given
 
 VECTOR = ObservationSpec((5,), "float32", "vector")
-HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions", "hl-gauss")
 ACTIONS = 3
 
 
