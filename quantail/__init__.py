@@ -133,4 +133,9 @@ def __getattr__(name: str) -> Any:
     raise AttributeError(f"module 'quantail' has no attribute {name!r}")
 
 
+def __dir__() -> list[str]:
+    """List the public names too, which are imported when they are first used."""
+    return sorted({*globals(), *__all__})
+
+
 _register()  # so that gymnasium.make knows the worlds

@@ -1,7 +1,7 @@
 """Functions of the public API that put packages together."""
 
 from quantail import envs
-from quantail.config import Config
+from quantail.config import Config, require_config
 from quantail.envs.adapt import Adapter
 from quantail.recipes import configure
 
@@ -11,4 +11,5 @@ def make(env: envs.EnvSource, config: Config | None = None, render_mode: str | N
 
     Its observations can be passed to `agent.act`, and the actions of `agent.act` to its `step`.
     """
-    return envs.make(env, (config or configure(env)).environment, render_mode)
+    chosen = configure(env) if config is None else require_config(config)
+    return envs.make(env, chosen.environment, render_mode)

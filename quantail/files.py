@@ -205,14 +205,17 @@ def _is_file_at(file: BinaryIO, path: Path) -> bool:
 
 
 def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
-    """Raise an error if a file has no schema version, or a newer one than this Quantail reads."""
-    schema = content.get("schema")
-    if not isinstance(schema, int):
+    """Raise an error if a file has no schema version, or another one than this Quantail reads."""
+    if "schema" not in content:
         raise QuantailError(f"{path} is damaged: it has no schema version.")
-    if schema > newest:
+    schema = content["schema"]
+    is_number = isinstance(schema, int) and not isinstance(schema, bool)
+    if not is_number or not 1 <= schema <= newest:
+        newer = "a newer" if is_number and schema > newest else "another"
+        reads = "1" if newest == 1 else f"1 to {newest}"
         raise QuantailError(
-            f"{path} was made by a newer Quantail (schema {schema}; this version reads up to {newest}): "
-            "update Quantail to use it."
+            f"{path} was made by {newer} Quantail (its schema is {schema!r}; this version reads "
+            f"{reads}): use the version that made it."
         )
 
 

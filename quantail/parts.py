@@ -39,7 +39,7 @@ class Part:
         changed = {}
         for key, value in (values or {}).items():
             if key not in known:
-                raise _unknown(kind, name, key)
+                raise unknown_setting(kind, name, key)
             default, about = known[key].default, about_of(known[key])
             changed[key] = coerced(flat_name(kind, name, key), value, default, about)
         try:
@@ -114,7 +114,8 @@ def flat_name(kind: str, name: str, setting: str) -> str:
     return setting if is_flat(registry.find(kind, name), setting) else f"{kind}.{setting}"
 
 
-def _unknown(kind: str, name: str, key: str) -> QuantailError:
+def unknown_setting(kind: str, name: str, key: str) -> QuantailError:
+    """Return the error for a setting that a part does not have."""
     own = registry.own_fields(kind, name)
     has = f"its own settings are {', '.join(own)}" if own else "it has none of its own"
     return QuantailError(

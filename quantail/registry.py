@@ -18,6 +18,7 @@ from quantail import plugins
 from quantail.errors import QuantailError, did_you_mean, reason_of
 from quantail.part_config import check_config, fields_of, is_flat
 from quantail.trust import Origin, import_named, is_missing, module_of
+from quantail.validation import either
 
 NAME = re.compile(r"[A-Za-z0-9][A-Za-z0-9_-]*")
 
@@ -170,6 +171,8 @@ def text_of(kind: str, part: Any) -> str:
     given = part if isinstance(part, str) else ""
     if given:
         part = _lookup(kind, given)
+    elif part is None:
+        raise QuantailError(f"{kind} takes a name, module:Class or a class, not None.")
     if part is None or given in built_in(kind):
         return given
     for known in (built_in, parts):  # built-in ones first, without loading plug-ins
@@ -227,10 +230,8 @@ def unknown(kind: str, name: str, origin: Origin | None = None) -> QuantailError
     where = f"{origin.file} names the {kind} {name!r}" if origin else f"unknown {kind} {name!r}"
     verb = "which is not registered: register it first, or use" if origin else "it takes"
     mark = "," if origin else ":"
-    classes = "" if KINDS[kind].by_value else " or module:Class"
-    return QuantailError(
-        f"{where}{mark} {verb} {', '.join(known)}{classes}.{did_you_mean(name, known)}{failed}"
-    )
+    names = either([*known, *([] if KINDS[kind].by_value else ["module:Class"])])
+    return QuantailError(f"{where}{mark} {verb} {names}.{did_you_mean(name, known)}{failed}")
 
 
 def load_plugins() -> None:

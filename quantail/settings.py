@@ -7,7 +7,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from quantail.errors import QuantailError
-from quantail.validation import limits, number, one_of, whole_number, wrong
+from quantail.validation import limits, number, one_of, string, whole_number, wrong
 
 # Sources of defaults.
 OURS = "ours"
@@ -85,7 +85,7 @@ def coerced(name: str, value: Any, default: Any, about: About) -> Any:
         return number(name, value, about.least, about.most)
     if kind is tuple:
         return _whole_numbers(name, value, about)
-    return str(value)
+    return string(name, value)
 
 
 def shown(value: Any) -> str:

@@ -7,6 +7,8 @@ what it takes and what it got. Numbers may be given as text, as on the command l
 import math
 from collections.abc import Iterable
 from numbers import Integral, Real
+from os import PathLike
+from pathlib import Path
 from typing import TypeVar
 
 from quantail.errors import QuantailError, did_you_mean
@@ -67,6 +69,13 @@ def string(name: str, value: object) -> str:
     if not isinstance(value, str):
         raise wrong(name, "a string", value)
     return value
+
+
+def path(name: str, value: object) -> Path:
+    """Return a path, given as one or as a string."""
+    if not isinstance(value, str | PathLike):
+        raise wrong(name, "a path", value)
+    return Path(value)
 
 
 def wrong(name: str, takes: str, value: object, guess: str = "") -> QuantailError:

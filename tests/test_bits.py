@@ -10,6 +10,8 @@ import numpy as np
 import pytest
 from safetensors.numpy import load_file, save_file
 
+from quantail.recipes import AGENTS
+
 ROOT = Path(__file__).parent.parent
 
 
@@ -21,6 +23,13 @@ def bits():
     spec.loader.exec_module(module)
     yield module
     del sys.modules["bits"]
+
+
+def test_every_agent_is_compared_with_the_flags_that_are_for_it(bits):
+    assert [run.agent for run in bits.RUNS if run.env == "CartPole-v1"] == list(AGENTS)
+    assert set(bits.FLAGS) <= set(AGENTS)
+    assert bits.LOCAL_EPSILON == ["rainbow", "rainbow-iqn"]
+    assert "CartPole-v1-iqn-risk-cvar0.25" in [run.name for run in bits.RUNS]
 
 
 @pytest.fixture

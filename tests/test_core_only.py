@@ -20,14 +20,15 @@ OPTIONAL = PROJECT["optional-dependencies"]
 MODULES = {module.partition(".")[0] for extra in EXTRAS.values() for module in extra.packages.values()}
 WINDOWS_LACKS = {"fcntl", "resource", "grp", "pwd", "termios"}
 PACKAGE = Path(quantail.__file__).parent
-WEB_SERVER = "quantail.viewing.live.server"  # the one module that cannot be imported without its extra
+# What cannot be imported without its extra: the web server, and the loops that numba compiles.
+NEEDS_EXTRA = ("quantail.viewing.live.server", "quantail.networks.kernels.")
 
 IMPORT_EVERYTHING = f"""
 import importlib, pkgutil, sys
 import quantail
 names = [one.name for one in pkgutil.walk_packages(quantail.__path__, "quantail.")]
 for name in names:
-    if name not in ("quantail.__main__", "{WEB_SERVER}"):
+    if name != "quantail.__main__" and not name.startswith({NEEDS_EXTRA}):
         importlib.import_module(name)
 print(len(names))
 """
@@ -157,6 +158,9 @@ def unguarded_imports(path):
 def test_no_module_imports_what_windows_or_the_core_lacks():
     server = PACKAGE / "viewing/live/server.py"
     assert "fastapi" in set(unguarded_imports(server))
+    kernels = set((PACKAGE / "networks/kernels").glob("*.py")) - {
+        PACKAGE / "networks/kernels/__init__.py"
+    }
     for path in PACKAGE.rglob("*.py"):
-        absent = WINDOWS_LACKS if path == server else WINDOWS_LACKS | MODULES
+        absent = WINDOWS_LACKS if path in kernels | {server} else WINDOWS_LACKS | MODULES
         assert not absent & set(unguarded_imports(path)), path

@@ -7,6 +7,7 @@ import signal
 import pytest
 
 from tests.helpers.plugins import PACKAGE, commands, contents, importable, python, refused, searching
+from tests.helpers.risks import RISKS
 from tests.helpers.runs import flags, kill_when, rows, same_learning
 
 TINY = {
@@ -161,19 +162,7 @@ for run in sys.argv[1:]:
     python(code, *(folder / name for name in RUNS), env=plugin)
 
 
-NUMBERS = {
-    "neutral": "",
-    "cpw": ":0.71",
-    "wang": ":-0.75",
-    "pow": ":-2",
-    "cvar": ":0.25",
-    "norm": ":3",
-    "mean-std": ":0.5",
-    "entropic": ":0.1",
-    "exp-utility": ":0.01",
-    "prospect": ":2.25,0",
-    "spread": ":0.1,0.5",
-}
+EXAMPLES = {name: texts[0] for name, texts in RISKS.items()} | {"spread": "spread:0.1,0.5"}
 
 
 def test_a_plugins_runs_are_evaluated_under_every_measure_and_calibrated(trained, plugin):
@@ -182,16 +171,15 @@ def test_a_plugins_runs_are_evaluated_under_every_measure_and_calibrated(trained
     several = [["risks"]]
     for run in runs:
         several.append(["calibrate", run, "--episodes", 4, "--states", 1])
-        for measure, numbers in NUMBERS.items():
-            several.append(["eval", run, "--episodes", 1, "--risk", f"{measure}{numbers}"])
+        several += [["eval", run, "--episodes", 1, "--risk", text] for text in EXAMPLES.values()]
     answers = commands(*several, env=plugin)
     for answer in answers:
         assert answer[0] == 0, answer[2]
     listed = [line.split()[0].partition(":")[0] for line in answers[0][1].splitlines()[1:]]
-    assert set(listed) - {"utility", "module"} == set(NUMBERS)  # none is left out above
+    assert set(listed) - {"utility", "module"} == set(EXAMPLES)  # none is left out above
     for run in runs:
         measured = {json.loads(path.read_text())["risk"] for path in (run / "results").glob("*.json")}
-        assert len(measured) == len(NUMBERS)
+        assert len(measured) == len(EXAMPLES)
         assert (run / "calibration.json").exists()
 
 

@@ -6,6 +6,7 @@ from quantail.envs import find_family
 from quantail.errors import QuantailError
 from quantail.evaluation.protocols import PROTOCOLS, own_protocol
 from quantail.recipes import AGENTS, PRESETS, compose, composition, parts_of
+from tests.helpers.configs import labelled
 
 PARTS = ("head", "dueling", "noisy", "double", "target", "n_step", "sampler")
 # The parts of the agents in their papers, in the order of PARTS.
@@ -82,7 +83,7 @@ def test_every_agent_composes_with_every_preset_and_survives_a_toml_file(agent, 
     file = tmp_path / "own.toml"
     sources = composition(preset, {"agent": agent}).sources
     file.write_text(to_toml(config, "mine", sources), encoding="utf-8")
-    assert compose(str(file), {}, base=preset) == config.replace(preset=str(file))
+    assert compose(str(file), {}, base=preset) == labelled(config, file)
 
 
 def test_a_part_can_be_changed_in_a_file_without_leaving_the_agent(tmp_path):
@@ -111,7 +112,7 @@ def test_a_file_does_not_change_an_agent_other_than_its_own(agent, other, preset
     written = compose(preset, {"agent": agent, "head_size": 77})
     file.write_text(to_toml(written, "mine", {}), encoding="utf-8")
     config = compose(str(file), {"agent": other}, base=preset)
-    assert config.replace(preset=preset) == compose(preset, {"agent": other, "head_size": 77})
+    assert labelled(config, preset) == compose(preset, {"agent": other, "head_size": 77})
 
 
 def test_naming_the_files_own_agent_changes_nothing(tmp_path):

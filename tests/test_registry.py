@@ -18,6 +18,7 @@ from quantail.recipes import compose, composition, parts_of
 from quantail.risk import parse_risk
 from quantail.runs.tables import read_rows
 from tests.helpers.configs import config as config_of
+from tests.helpers.configs import labelled
 from tests.helpers.trust import USER_MODULES
 
 TINY = {
@@ -160,7 +161,7 @@ def test_settings_of_a_part_are_coerced_completed_and_survive_json_and_toml(own_
     file = tmp_path / "own.toml"
     file.write_text(to_toml(config, "mine", {}), encoding="utf-8")
     origin = registry.Origin(str(file), frozenset({"own_parts"}))
-    assert compose(str(file), {}, base="small", origin=origin) == config.replace(preset=str(file))
+    assert compose(str(file), {}, base="small", origin=origin) == labelled(config, file)
 
 
 def test_a_head_on_top_of_a_built_in_one_keeps_its_flat_settings_and_presets(own_parts):

@@ -27,6 +27,7 @@ from concurrent.futures import ThreadPoolExecutor
 from dataclasses import asdict, dataclass
 from functools import cached_property
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 from safetensors.numpy import load_file
@@ -72,7 +73,6 @@ COMMON = {
     "log-every": 20,
     "buffer-size": 900,  # less than a run's steps, so that the ring wraps
 }
-LOCAL_EPSILON = ("rainbow", "rainbow-iqn")  # noisy agents: the schedule of ε is theirs
 PACKAGES = ("torch", "numpy", "gymnasium", "ale-py", "MinAtar", "numba")  # that decide bits
 
 
@@ -95,25 +95,34 @@ class Run:
         return "-".join(word.strip("-").replace(":", "") for word in words if word)
 
 
+# What the runs on CartPole try besides their agents.
+FLAGS = {
+    "double-dqn": ("--num-envs", "3"),
+    "prioritized-dueling-dqn": ("--stack", "2"),
+    "c51": ("--risk", "cpw:0.71"),
+    "qr-dqn": ("--risk", "wang:-0.75"),
+    "rainbow": ("--risk", "cvar:0.25"),
+    "iqn": ("--risk", "cvar:0.25"),
+    "rainbow-iqn": ("--num-envs", "2"),
+    "m-iqn": ("--risk", "pow:-2"),
+    "fqf": ("--risk", "norm:3"),
+    "hl-gauss": ("--sampler", "prioritized"),
+}
+
+
+def agents() -> dict[str, Any]:
+    """The agents of the working tree by name."""
+    sys.path.insert(0, str(ROOT))
+    try:
+        from quantail.recipes import AGENTS
+    finally:
+        sys.path.remove(str(ROOT))
+    return AGENTS
+
+
+LOCAL_EPSILON = [name for name, one in agents().items() if one.parts.get("noisy")]  # ε is theirs
 RUNS = [
-    *(
-        Run("CartPole-v1", agent, flags=more)
-        for agent, more in {
-            "dqn": (),
-            "double-dqn": ("--num-envs", "3"),
-            "dueling-dqn": (),
-            "prioritized-dqn": (),
-            "prioritized-dueling-dqn": ("--stack", "2"),
-            "c51": ("--risk", "cpw:0.71"),
-            "qr-dqn": ("--risk", "wang:-0.75"),
-            "rainbow": ("--risk", "cvar:0.25"),
-            "iqn": ("--risk", "cvar:0.25"),
-            "rainbow-iqn": ("--num-envs", "2"),
-            "m-iqn": ("--risk", "pow:-2"),
-            "fqf": ("--risk", "norm:3"),
-            "hl-gauss": ("--sampler", "prioritized"),
-        }.items()
-    ),
+    *(Run("CartPole-v1", agent, flags=FLAGS.get(agent, ())) for agent in agents()),
     *(Run("MinAtar/Breakout-v1", agent) for agent in ("iqn", "rainbow", "m-iqn", "fqf")),
     Run("ALE/Pong-v5", "iqn"),
 ]

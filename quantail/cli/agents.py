@@ -1,11 +1,12 @@
 """quantail agents [NAME ...]"""
 
 from quantail.cli.listing import print_table
-from quantail.cli.parser import Parser
+from quantail.cli.parser import Parser, add_trust
 from quantail.config import PARTS, Config, flat_settings
 from quantail.recipes import Composition, composition
 from quantail.registry import find, is_known, label, parts
 from quantail.settings import shown
+from quantail.trust import origin_of
 
 SHOWN = ("network", "head", "learner", "replay", "exploration")  # groups that make an agent
 
@@ -24,9 +25,12 @@ def run(words: list[str]) -> int:
         help=f"preset for the settings: {', '.join(parts('preset'))} or a .toml file "
         "[atari-paper, the published settings]",
     )
+    add_trust(parser, "the .toml file")
     arguments = parser.parse(words)
+    origin = origin_of(arguments.preset, arguments.trust)
     agents = {
-        name: composition(arguments.preset, {"agent": name}) for name in dict.fromkeys(arguments.names)
+        name: composition(arguments.preset, {"agent": name}, origin=origin)
+        for name in dict.fromkeys(arguments.names)
     }
     if agents and not is_known("preset", arguments.preset):
         print(

@@ -24,19 +24,19 @@ def run(words: list[str]) -> int:
     ).parse(words)
     os.environ.setdefault("PYGAME_HIDE_SUPPORT_PROMPT", "1")
     console = Console()
-    families = all_families()
-    of_extra = {family.extra: family.check for family in families if family.extra}
-    outside = [family for family in families if family.name not in FAMILIES]
-    checks = CHECKS | {f"family {family.name}": family.check for family in outside}
-    works = [_report(console, name, check) for name, check in checks.items()]
+    families = [family for family in all_families() if family.name != FALLBACK]
+    plain = {f"family {family.name}": family.check for family in families if not family.extra}
+    works = [_report(console, name, check) for name, check in (CHECKS | plain).items()]
     for name, extra in EXTRAS.items():
         try:
             require_extra(name, f"{name} ({extra.purpose})")
         except QuantailError as error:
             console.print(f"[yellow]absent[/]  {escape(str(error))}")
             continue
-        check = of_extra.get(name, partial(_versions, extra.packages))
-        works.append(_report(console, name, check, f", for {extra.purpose}"))
+        purpose = f", for {extra.purpose}"
+        checks = {f"family {one.name}": one.check for one in families if one.extra == name}
+        for what, check in (checks or {"": partial(_versions, extra.packages)}).items():
+            works.append(_report(console, ", ".join(filter(None, (name, what))), check, purpose))
     return 0 if all(works) else 1
 
 

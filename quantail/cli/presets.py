@@ -1,10 +1,11 @@
 """quantail presets [NAME]"""
 
 from quantail.cli.listing import print_table
-from quantail.cli.parser import Parser
+from quantail.cli.parser import Parser, add_trust
 from quantail.config.toml import to_toml
 from quantail.recipes import composition
 from quantail.registry import parts
+from quantail.trust import origin_of
 
 
 def run(words: list[str]) -> int:
@@ -20,13 +21,14 @@ def run(words: list[str]) -> int:
         metavar="NAME",
         help="print the settings for this agent [iqn, or the agent in the file]",
     )
+    add_trust(parser, "the .toml file")
     arguments = parser.parse(words)
     name, changes = arguments.name, {"agent": arguments.agent} if arguments.agent else {}
     if name is None:
         rows = [(preset, about.summary) for preset, about in parts("preset").items()]
         print_table(("preset", "for"), rows)
     else:
-        composed = composition(name, changes)
+        composed = composition(name, changes, origin=origin_of(name, arguments.trust))
         title = f"preset {name}, agent {composed.config.run.agent}"
         print(to_toml(composed.config, title, composed.sources), end="")
     return 0

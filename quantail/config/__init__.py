@@ -1,11 +1,12 @@
 """The configuration of a run, in groups of settings that the packages own."""
 
-from quantail.config.config import Config
+from quantail.config.config import Config, require_config
 from quantail.config.flat import (
     PARTS,
     RISKS,
     Changes,
     Flat,
+    canonical,
     choices,
     coerce,
     flat_settings,
@@ -22,6 +23,7 @@ __all__ = [
     "Changes",
     "Config",
     "Flat",
+    "canonical",
     "choices",
     "coerce",
     "flat_settings",
@@ -29,5 +31,6 @@ __all__ = [
     "is_dotted",
     "is_setting",
     "only_with",
+    "require_config",
     "require_settings",
 ]

@@ -15,12 +15,17 @@ from quantail.config.flat import (
     GROUPS,
     HEAD,
     Changes,
+    applies,
+    canonical,
+    coerce,
     flat_settings,
     flattened,
     only_with,
+    owner_of,
     require_settings,
+    taken_name,
 )
-from quantail.config.toml import read_toml, to_toml
+from quantail.config.toml import read_toml, to_toml, toml_path
 from quantail.envs.config import EnvironmentConfig
 from quantail.errors import QuantailError
 from quantail.evaluation.config import EvaluationConfig
@@ -28,12 +33,20 @@ from quantail.files import write_text
 from quantail.learning.config import LearnerConfig
 from quantail.networks.config import NetworkConfig
 from quantail.part_config import fields_of
-from quantail.parts import Group, Part, Unloaded
+from quantail.parts import Group, Part, Unloaded, unknown_setting
 from quantail.replay.config import ReplayConfig
 from quantail.risk.config import RiskConfig
 from quantail.settings import About, about_of, shown
 from quantail.training.config import RunConfig
 from quantail.trust import Origin, Trust, is_missing, modules_of, origin_of
+from quantail.validation import wrong
+
+# Settings that `replace` does not change, because it would leave those that follow from them.
+DECISIVE = {
+    "agent": "which decides other settings",
+    "preset": "which decides other settings",
+    FAMILY: "which is that of the environment",
+}
 
 
 @dataclass(frozen=True)
@@ -61,7 +74,17 @@ class Config(Group):
     evaluation: EvaluationConfig = field(default_factory=EvaluationConfig)
 
     def __post_init__(self) -> None:
+        for name, group in GROUPS.items():
+            if group and not isinstance(getattr(self, name), group):
+                takes = f"a {group.__name__}, such as config.{name}"
+                raise wrong(name, takes, getattr(self, name))
         super().__post_init__()
+        values, known = self.to_dict(), flat_settings()
+        self.require_active(
+            name
+            for name, value in values.items()
+            if name in known and value != known[name].default and not applies(name, values)
+        )
         run, learner, envs = self.run, self.learner, self.run.total_envs
         if learner.learning_starts > run.steps:
             raise QuantailError(
@@ -82,7 +105,7 @@ class Config(Group):
             )
         target = self.learner.target
         for name, needed in target.find().needs.items() if target.is_loaded else ():
-            if (found := self.to_dict()[name]) != needed:
+            if (found := values[name]) != needed:
                 raise QuantailError(f"target {target.label} takes {name} {needed}, not {found}.")
 
     @property
@@ -91,6 +114,11 @@ class Config(Group):
         groups = [getattr(self, group) if GROUPS[group] else self for group in FIELDS]
         values = [vars(group).values() for group in groups]
         return {one.kind: one for group in values for one in group if isinstance(one, Part)}
+
+    @property
+    def part_names(self) -> dict[str, str]:
+        """The names of these parts, by their kind."""
+        return {kind: one.name for kind, one in self.parts.items()}
 
     def to_dict(self) -> dict[str, Any]:
         """Return all settings by their flat names, as plain values that are ready for JSON or TOML."""
@@ -110,34 +138,43 @@ class Config(Group):
 
     def save(self, path: str | Path) -> None:
         """Write the settings that apply to a TOML file, which `load` and `--preset FILE` read."""
-        write_text(Path(path), str(self))
+        write_text(toml_path(path), str(self))
 
     @classmethod
     def load(cls, path: str | Path, trust: Trust = ()) -> "Config":
-        """Read a configuration from a TOML file; settings that it does not name are the defaults.
+        """Read a configuration from a TOML file.
 
+        Settings that the file does not name are those of its agent or else the defaults, whatever the
+        environment: `quantail.configure(env, preset=path)` fills in those of the environment's preset.
         Parts from outside are imported only from modules in `trust`.
         """
-        values = read_toml(Path(path)) | {"preset": str(path)}
-        return cls.fitting(values).loaded(origin_of(path, trust)).replace(**values)
+        from quantail.recipes import compose  # which is above this package: a file names an agent
+
+        family = str(read_toml(toml_path(path)).get(FAMILY, DEFAULT_PARTS[FAMILY]))
+        origin = origin_of(path, trust)
+        return compose(str(path), {}, origin=origin, family=family).loaded(origin)
 
     @classmethod
     def from_dict(cls, values: Changes) -> "Config":
         """Return the configuration with these settings, by their flat names; others are the defaults.
 
-        A setting that does not apply is refused. Parts that are not loaded keep their settings as they
-        are, until `loaded` is called.
+        A setting that does not apply is refused, unless it has its default, as in `to_dict`. Parts that
+        are not loaded keep their settings as they are, until `loaded` is called.
         """
-        config = cls.fitting(values)
+        values, config = _named(values), cls.fitting(values)
         used = config.to_dict()
-        config.require_active(name for name in flattened(values) if name not in used)
+        config.require_active(
+            name
+            for name, value in values.items()
+            if name not in used or not (config.is_active(name) or coerce(name, value) == used[name])
+        )
         return config
 
     @classmethod
     def fitting(cls, values: Changes) -> "Config":
         """Return the configuration with those of these settings that apply."""
-        values = flattened(values)
-        require_settings(values)
+        values = _named(values)
+        values = {name: value for name, value in values.items() if applies(name, values)}
         groups: dict[str, Any] = {}
         for name, fields in FIELDS.items():
             chosen = {
@@ -155,25 +192,25 @@ class Config(Group):
         A part that takes the place of another one has its own defaults. The settings of a part from
         outside are given as a table, such as `head={"name": "my_package:MyHead", "width": 8}`.
         """
-        flat = flattened(changes)
-        require_settings(flat)
-        values = self.to_dict()
+        flat, values = _named(changes, self.part_names), self.to_dict()
+        for name, why in DECISIVE.items():
+            if name in flat and coerce(name, flat[name]) != values[name]:
+                raise QuantailError(
+                    f"replace does not take another {name}, {why}: make the configuration anew with "
+                    "quantail.configure."
+                )
         for kind, one in self.parts.items():
             if kind in flat and registry.text_of(kind, flat[kind]) != one.name:
                 for name in one.to_dict():
                     del values[name]
-        config = Config.from_dict(values | flat)
+        config = Config.fitting(values | flat)
         config.require_active(flat)
         return config
 
     def is_active(self, name: str) -> bool:
         """Return whether a setting has an effect, given the other settings."""
         values = self.to_dict()
-        if name not in values:
-            return False
-        flat = flat_settings().get(name)
-        only = flat.about.only if flat else ()
-        return not only or str(values[only[0]]) in only[1:]
+        return name in values and applies(name, values)
 
     def require_active(self, names: Iterable[str]) -> None:
         """Raise an error for the first of these settings that has no effect."""
@@ -182,9 +219,8 @@ class Config(Group):
                 continue
             kind, _, own = name.partition(".")
             if own:
-                Part.of(kind, self.parts[kind].name, {own: None})  # raises the error of this part
-            flat = flat_settings()[name]
-            owner = flat.kind or flat.about.only[0]
+                raise unknown_setting(kind, self.parts[kind].name, own)
+            owner = owner_of(name)
             value = shown(self.to_dict()[owner])
             raise QuantailError(
                 f"{name} has no effect here: it is used {only_with(name)}, and {owner} is {value}."
@@ -196,7 +232,9 @@ class Config(Group):
             for own in fields_of(one.find()) if one.is_loaded else ():
                 if name in (own.name, f"{kind}.{own.name}") and name in one.to_dict():
                     return about_of(own)
-        return ABOUT_FAMILY if name == FAMILY else flat_settings()[name].about
+        if name == FAMILY:
+            return ABOUT_FAMILY
+        return flat_settings()[name].about if name in flat_settings() else About(source="")
 
     def names_of_code(self) -> tuple[str, ...]:
         """Return the texts of parts and risk measures that no registered name stands for.
@@ -221,6 +259,29 @@ class Config(Group):
         return Config.from_dict(self.to_dict()) if unknown else self
 
 
+def require_config(config: object) -> Config:
+    """Return the configuration that a user gives; raise an error if it is something else."""
+    if not isinstance(config, Config):
+        raise wrong(
+            "config",
+            "a quantail.Config, which quantail.configure and quantail.Config.load return",
+            config,
+        )
+    return config
+
+
+def _named(values: Changes, parts: Mapping[str, str] = DEFAULT_PARTS) -> dict[str, Any]:
+    """Return settings by the names under which the parts that they choose have them.
+
+    `parts` are those of the kinds for which the settings choose none.
+    """
+    values = flattened(values)
+    require_settings(values)
+    return canonical(
+        values, {kind: registry.text_of(kind, values.get(kind, part)) for kind, part in parts.items()}
+    )
+
+
 def _part(kind: str, values: Mapping[str, Any]) -> Part:
     """Return the part that flat settings choose, with those of the settings that it has."""
     name = registry.text_of(kind, values.get(kind, DEFAULT_PARTS[kind]))
@@ -228,6 +289,9 @@ def _part(kind: str, values: Mapping[str, Any]) -> Part:
     own = {key.removeprefix(prefix): one for key, one in values.items() if key.startswith(prefix)}
     if registry.is_known(kind, name):
         flat = registry.flat_fields(kind, name)
+        for key in flat:
+            if (known := flat_settings().get(key)) and known.kind != kind:
+                raise taken_name(f"{kind} {registry.label(kind, name)}", key, known)
         return Part.of(kind, name, {key: one for key, one in values.items() if key in flat} | own)
     kept = {key: one for key, one in values.items() if key.startswith(prefix)}
     kept |= {key: one for key, one in values.items() if _may_have(kind, key)}

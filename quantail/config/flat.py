@@ -66,18 +66,66 @@ class Flat:
 def flat_settings() -> dict[str, Flat]:
     """Return all settings of the groups and of the built-in parts, in the order of the groups."""
     found: dict[str, Flat] = {}
+
+    def add(name: str, flat: Flat, owner: str) -> None:
+        # Parts of one kind may share a setting.
+        if name in found and not found[name].kind == flat.kind != "":
+            raise taken_name(owner, name, found[name])
+        found.setdefault(name, flat)
+
     for group, fields in FIELDS.items():
         for one in fields:
             about = about_of(one)
             if not about.kind:
-                found[one.name] = Flat(group, about, one.default)
+                add(one.name, Flat(group, about, one.default), group)
                 continue
             if about.kind != FAMILY:
-                found[about.kind] = Flat(group, about, one.metadata["default"])
-            for built_in in registry.built_in(about.kind).values():
+                add(about.kind, Flat(group, about, one.metadata["default"]), group)
+            for name, built_in in registry.built_in(about.kind).items():
                 for own in fields_of(built_in):
-                    found.setdefault(own.name, Flat(group, about_of(own), own.default, about.kind))
+                    flat = Flat(group, about_of(own), own.default, about.kind)
+                    add(own.name, flat, f"{about.kind} {name}")
     return found
+
+
+def taken_name(owner: str, name: str, flat: Flat) -> QuantailError:
+    """Return the error for a setting whose flat name is that of another one."""
+    whose = f"the {flat.kind}" if flat.kind else f"the group {flat.group}"
+    return QuantailError(
+        f"{owner}: {name} is a setting of {whose} already: call this one something else."
+    )
+
+
+def canonical(changes: Changes, parts: Mapping[str, str]) -> dict[str, Any]:
+    """Return changes by the names under which these parts have their settings.
+
+    The settings of built-in parts have flat names, so `head.kappa` becomes `kappa`. The names of a part
+    that is not loaded stay as they are.
+    """
+    named: dict[str, Any] = {}
+    for name, value in changes.items():
+        own = _canonical(name, parts)
+        if own in named:
+            other = (
+                name if name != own else next(one for one in changes if _canonical(one, parts) == own)
+            )
+            raise QuantailError(f"{own} is given twice, as {own} and as {other}: give it once.")
+        named[own] = value
+    return named
+
+
+def _canonical(name: str, parts: Mapping[str, str]) -> str:
+    kind, _, own = name.partition(".")
+    part = parts.get(kind, "") if own else ""
+    if not part or not registry.is_known(kind, part) or own in registry.own_fields(kind, part):
+        return name
+    flat = flat_settings().get(own)
+    if flat is not None and flat.kind != kind:
+        raise QuantailError(
+            f"{kind} {registry.label(kind, part)} has no setting {name}: {own} stands at the top level, "
+            f"without {kind}."
+        )
+    return name if flat is None else own
 
 
 def coerce(name: str, value: Any) -> Any:
@@ -108,7 +156,7 @@ def flattened(changes: Changes) -> dict[str, Any]:
     """
     flat: dict[str, Any] = {}
     for name, value in changes.items():
-        if name not in PARTS or not isinstance(value, Mapping):
+        if name not in DEFAULT_PARTS or not isinstance(value, Mapping):
             flat[name] = value
             continue
         flat |= {name if key == "name" else f"{name}.{key}": one for key, one in value.items()}
@@ -136,6 +184,21 @@ def choices(name: str) -> tuple[str, ...]:
     if name not in PARTS:
         return flat_settings()[name].about.choices
     return (*registry.parts(name), "module:Class")
+
+
+def applies(name: str, values: Changes) -> bool:
+    """Return whether a setting has an effect beside these values of other settings; see `About.only`."""
+    flat = flat_settings().get(name)
+    if flat is None or not flat.about.only:
+        return True
+    other, *active = flat.about.only
+    return str(coerce(other, values.get(other, flat_settings()[other].default))) in active
+
+
+def owner_of(name: str) -> str:
+    """Return the setting that decides whether this one is active: that of its part, or another."""
+    flat = flat_settings()[name]
+    return flat.kind or next(iter(flat.about.only), "")
 
 
 def only_with(name: str) -> str:

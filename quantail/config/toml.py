@@ -2,11 +2,12 @@
 
 import json
 import tomllib
-from collections.abc import Mapping
+from collections.abc import Iterator, Mapping
+from contextlib import contextmanager
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
 
-from quantail.config.flat import DEFAULT_PARTS, FAMILY, PARTS, coerce, flat_settings, flattened
+from quantail.config.flat import DEFAULT_PARTS, FAMILY, coerce, flat_settings, flattened
 from quantail.errors import QuantailError
 from quantail.files import check_schema
 
@@ -29,7 +30,8 @@ def to_toml(config: "Config", title: str, sources: Mapping[str, str]) -> str:
         if known[name].group != group:
             group = known[name].group
             lines += ["", f"# {group}"]
-            if group == "environment" and values[FAMILY] != DEFAULT_PARTS[FAMILY]:
+            named = FAMILY in tables or values[FAMILY] == DEFAULT_PARTS[FAMILY]
+            if group == "environment" and not named:
                 lines.append(_line(FAMILY, config, sources))
         lines.append(_line(name, config, sources))
     for kind in sorted(tables):
@@ -63,6 +65,24 @@ def _toml_value(value: Any) -> str:
     return repr(value)
 
 
+def toml_path(path: str | Path) -> Path:
+    """Return the path of a configuration; raise an error unless `--preset` would read it as a file."""
+    if Path(path).suffix != ".toml":
+        raise QuantailError(f"the file of a configuration takes a name that ends in .toml, not {path}.")
+    return Path(path)
+
+
+@contextmanager
+def naming(path: str | Path) -> Iterator[None]:
+    """Name the file that settings come from in errors about them."""
+    try:
+        yield
+    except QuantailError as error:
+        raise QuantailError(
+            str(error) if str(path) in str(error) else f"preset {path}: {error}"
+        ) from error
+
+
 def read_toml(path: Path) -> dict[str, Any]:
     """Read the settings from a TOML file, by their flat names."""
     try:
@@ -72,9 +92,10 @@ def read_toml(path: Path) -> dict[str, Any]:
     if "schema" in values:
         check_schema(path, {"schema": values.pop("schema")}, SCHEMA)
     for name, value in values.items():
-        if isinstance(value, dict) and name not in PARTS:
+        if isinstance(value, dict) and name not in DEFAULT_PARTS:
             raise QuantailError(
                 f"preset {path}: put settings at the top level, not in a table [{name}]; "
-                f"tables are for the settings of parts ({', '.join(PARTS)})."
+                f"tables are for the settings of parts ({', '.join(DEFAULT_PARTS)})."
             )
-    return {name: coerce(name, value) for name, value in flattened(values).items()}
+    with naming(path):
+        return {name: coerce(name, value) for name, value in flattened(values).items()}

@@ -93,7 +93,7 @@ def require_trusted_env(name: str, origin: Origin) -> None:
 def _recognised(env: str) -> EnvFamily | None:
     """Return the family that recognises an id, besides the fallback."""
     families = [one for one in all_families() if one.name != FALLBACK]
-    for family in families:
+    for family in families if env not in gym.registry else ():  # it may import a package of games
         _ask(family, "register_ids")
     found = [family for family in families if _ask(family, "recognises", env)]
     if len(found) > 1:

@@ -10,7 +10,7 @@ import numpy as np
 from gymnasium import spaces
 
 from quantail.envs.human import HumanPlay
-from quantail.part_config import NoConfig
+from quantail.part_config import NoConfig, fields_of
 
 Env = gym.Env[Any, Any]
 
@@ -55,7 +55,10 @@ class EnvFamily:
         return gym.make(env, disable_env_checker=True, **options)
 
     def register_ids(self) -> None:
-        """Register ids with Gymnasium, if the family has such. It is called before ids are looked up."""
+        """Register ids with Gymnasium, if the family has such.
+
+        It is called when an id is looked up that Gymnasium does not know.
+        """
 
     def owns(self, env: Env) -> bool:
         """Return whether an environment that a user's function made is one of this family."""
@@ -100,14 +103,17 @@ class EnvFamily:
     # Protocols
 
     def conditions(self) -> dict[str, Any]:
-        """Return the conditions of a protocol that the environment itself meets or sets."""
+        """Return the conditions of a protocol that the environment itself meets or sets.
+
+        By default these are all settings of the family. Leave out those that do not change an episode.
+        """
         usual = {"no_ops": 0, "sticky": 0.0, "action_repeat": self.frames_per_step}
-        return {name: getattr(self.config, name, value) for name, value in usual.items()}
+        return usual | {one.name: getattr(self.config, one.name) for one in fields_of(type(self))}
 
     def refused(self, conditions: Mapping[str, Any]) -> dict[str, Any]:
         """Return those conditions of a protocol that the family cannot meet: it has no such setting."""
         own = self.conditions()
-        return {k: v for k, v in conditions.items() if not hasattr(self.config, k) and v != own[k]}
+        return {k: v for k, v in conditions.items() if not hasattr(self.config, k) and v != own.get(k)}
 
     def under(self, conditions: Mapping[str, Any]) -> Self:
         """Return the family with its settings changed to the conditions of a protocol."""

@@ -20,7 +20,7 @@ from quantail.evaluation.protocols import (
     LONGEST,
     Protocol,
     find_protocol,
-    require_taken,
+    taken_by,
 )
 from quantail.evaluation.starts import Recording, Start, draw_starts, read_recording
 from quantail.risk import RiskMeasure, parse_risk
@@ -116,8 +116,7 @@ def evaluate(
     seed = whole_number("seed", seed, 0)
     family = find_family(source, agent.config.environment)
     if isinstance(protocol, Protocol):
-        require_taken(protocol, family)
-        chosen = protocol
+        chosen = taken_by(family, protocol)
     else:
         chosen = find_protocol(protocol, family, agent.config)
         if protocol == "own":

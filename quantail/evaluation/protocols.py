@@ -2,7 +2,8 @@
 
 import hashlib
 import json
-from dataclasses import asdict, dataclass, fields, replace
+from collections.abc import Mapping
+from dataclasses import asdict, dataclass, field, fields, replace
 from typing import Any
 
 from quantail import registry
@@ -11,10 +12,13 @@ from quantail.envs.config import EnvironmentConfig
 from quantail.envs.families import all_families
 from quantail.envs.family import EnvFamily
 from quantail.errors import QuantailError
-from quantail.validation import either, one_of, probability, string, whole_number
+from quantail.part_config import VALUES
+from quantail.settings import shown
+from quantail.validation import either, one_of, probability, string, whole_number, wrong
 
 BUDGET = ("frames", "episodes")  # the length of an evaluation, not its conditions
 LONGEST = 27_000  # steps after which an episode without a limit is truncated
+CONDITIONS = ("no_ops", "sticky", "action_repeat")  # of environments, which every family has
 A_RECORDING = "a recording"  # placeholder for `starts` until a recording is given
 
 
@@ -32,6 +36,7 @@ class Protocol:
     frames: int = 0  # budget of frames for whole episodes; 0 uses `episodes` instead
     episodes: int = 30
     version: int = 1  # raised when the meaning of a field changes
+    settings: Mapping[str, Any] = field(default_factory=dict, hash=False)  # others of the family
 
     def __post_init__(self) -> None:
         for name, least in (
@@ -47,6 +52,7 @@ class Protocol:
             string(name, getattr(self, name))
         for name in ("sticky", "epsilon"):
             object.__setattr__(self, name, probability(name, getattr(self, name)))
+        object.__setattr__(self, "settings", _plain(self.settings))
 
     @property
     def hash(self) -> str:
@@ -55,6 +61,8 @@ class Protocol:
         Of `starts`, only whether there are any counts, because each game has its own recording.
         """
         conditions = {k: v for k, v in asdict(self).items() if k not in (*BUDGET, "name")}
+        if not self.settings:
+            del conditions["settings"]
         text = json.dumps(conditions | {"starts": bool(self.starts)}, sort_keys=True)
         return hashlib.sha256(text.encode()).hexdigest()[:10]
 
@@ -77,7 +85,7 @@ class Protocol:
     @property
     def conditions(self) -> dict[str, Any]:
         """Return the conditions that the family of the environment has to meet."""
-        return {name: getattr(self, name) for name in ("no_ops", "sticky", "action_repeat")}
+        return {name: getattr(self, name) for name in CONDITIONS} | dict(self.settings)
 
     def limit(self, config: EnvironmentConfig) -> EnvironmentConfig:
         """Return the configuration with the limit of this protocol on the length of an episode."""
@@ -89,7 +97,7 @@ class Protocol:
     @classmethod
     def from_dict(cls, content: Any) -> "Protocol":
         """Restore a protocol from `to_dict`; refuse one whose content does not match its hash."""
-        known = {field.name for field in fields(cls)} | {"hash"}
+        known = {one.name for one in fields(cls)} | {"hash"}
         if not isinstance(content, dict) or "name" not in content:
             raise QuantailError(f"a protocol needs a name and conditions, not {content!r}.")
         if unknown := content.keys() - known:
@@ -117,12 +125,24 @@ class Protocol:
             parts.append(f"sticky actions {self.sticky:g}")
         if self.action_repeat > 1:
             parts.append(f"each action repeated for {self.action_repeat} frames")
+        parts += [f"{name} {shown(value)}" for name, value in self.settings.items()]
         own = f"the environment's own limit, at most {LONGEST:,} steps"
         parts.append(f"truncated at {f'{self.max_frames:,} frames' if self.max_frames else own}")
         budget = f"whole episodes within {self.frames:,} frames, at least one"
         if not self.frames:
             budget = f"{self.episodes:,} {'episode' if self.episodes == 1 else 'episodes'}"
         return f"{', '.join(parts)}; {budget}"
+
+
+def _plain(settings: Any) -> dict[str, Any]:
+    """Return settings of a family as JSON restores them, in the order of their names."""
+    if not isinstance(settings, Mapping):
+        raise wrong("settings", "a mapping of names to values", settings)
+    plain = {name: tuple(one) if isinstance(one, list) else one for name, one in settings.items()}
+    for name, value in plain.items():
+        if type(value) not in VALUES:
+            raise wrong(f"settings: {name}", "a number, a truth value, a text or a tuple", value)
+    return dict(sorted(plain.items()))
 
 
 ATARI = Protocol("", action_repeat=4, max_frames=108_000)
@@ -157,9 +177,11 @@ def own_protocol(family: EnvFamily, config: Config) -> Protocol:
     `family` is that of the environment, with its settings.
     """
     evaluation, frames = config.evaluation, family.frames_per_step
+    conditions = family.conditions()
     protocol = Protocol(
         "own",
-        **family.conditions(),
+        **{name: conditions.pop(name) for name in CONDITIONS},
+        settings=conditions,
         epsilon=evaluation.evaluation_epsilon,
         max_frames=config.environment.max_episode_steps * frames,
         frames=evaluation.evaluation_steps * frames,
@@ -179,22 +201,25 @@ def find_protocol(name: str, family: EnvFamily, config: Config) -> Protocol:
     if found.starts and family.refused(found.conditions):
         # Every environment can start from recorded states: the other conditions are then the run's own.
         return replace(own, name=name, starts=found.starts, frames=0, episodes=found.episodes)
-    require_taken(found, family)
-    return found
+    return taken_by(family, found)
 
 
-def require_taken(protocol: Protocol, family: EnvFamily) -> None:
-    """Raise an error if a family cannot meet the conditions of a protocol."""
+def taken_by(family: EnvFamily, protocol: Protocol) -> Protocol:
+    """Return a protocol with those settings of a family that it does not set itself.
+
+    Raise an error if the family cannot meet its conditions.
+    """
     refused = family.refused(protocol.conditions)
     if not refused:
-        return
+        own = {k: v for k, v in family.conditions().items() if k not in CONDITIONS}
+        return replace(protocol, settings=own | dict(protocol.settings))
     takers = [one.title for one in all_families() if not one.refused(protocol.conditions)]
     usable = [
         name
         for name, one in registry.parts("protocol").items()
         if name == "own" or one.starts or not family.refused(one.conditions)
     ]
-    asked = " and ".join(f"{name} {value:g}" for name, value in refused.items())
+    asked = " and ".join(f"{name} {shown(value)}" for name, value in refused.items())
     only = f"is for {either(takers)}" if takers else "is for no known environments"
     raise QuantailError(
         f"protocol {protocol.name} {only}, because it has {asked}: use {either(usable)} here."

@@ -13,7 +13,7 @@ from quantail.envs.adapt import observation_checksum
 from quantail.envs.make import make_player, player_conditions
 from quantail.envs.source import EnvSource, name_of
 from quantail.errors import QuantailError, damage
-from quantail.files import write_text
+from quantail.files import check_schema, write_text
 
 SCHEMA = 1
 KIND = "quantail recording"
@@ -118,8 +118,7 @@ def read_recording(path: str | Path) -> Recording:
         header = json.loads(first)
         if header["kind"] != KIND:
             raise ValueError(f"it holds {header['kind']}")
-        if header["schema"] > SCHEMA:
-            raise ValueError(f"its schema {header['schema']} is newer than {SCHEMA}")
+        check_schema(Path(path), header, SCHEMA)
         for name in ("env", "by", "hash", "checksum"):
             if not isinstance(header[name], str):
                 raise ValueError(f"its {name} is {header[name]!r}")

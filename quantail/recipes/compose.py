@@ -1,21 +1,22 @@
 """The configuration of a run: the defaults, changed by the preset, the agent and the user in turn."""
 
 from collections.abc import Iterable, Mapping
+from contextlib import nullcontext
 from dataclasses import dataclass, field
 from pathlib import Path
 from typing import Any
 
 from quantail import registry
-from quantail.config import PARTS, Changes, Config, coerce, flattened, is_dotted
-from quantail.config.flat import DEFAULT_PARTS, FAMILY
-from quantail.config.toml import read_toml
+from quantail.config import PARTS, Changes, Config, canonical, coerce, flattened, is_dotted
+from quantail.config.flat import DEFAULT_PARTS, FAMILY, owner_of
+from quantail.config.toml import naming, read_toml
 from quantail.errors import QuantailError, did_you_mean
 from quantail.part_config import fields_of
 from quantail.recipes.agents import Recipe
 from quantail.recipes.presets import Preset
 from quantail.settings import APEX, NOISY, OURS, PRIORITIZED
 from quantail.training.config import RunConfig
-from quantail.trust import Origin
+from quantail.trust import Origin, origin_of
 
 # The settings by which an agent is named: those that differ from it are listed where it runs.
 NAMED = ("head", "torso", "dueling", "noisy", "target", "double", "sampler", "exploration", "learner")
@@ -60,22 +61,57 @@ def composition(
     trusts: parts that the file names are imported only from those. `family` is the family of the
     environment; without it, that of the preset.
     """
-    changes = flattened(changes)
-    layers = _layers(preset, changes, base, origin)
-    merged = _merged(layers, origin)
-    if family and merged.setdefault(FAMILY, family) != family:
+    changes, family = flattened(changes), family and registry.text_of(FAMILY, family)
+    path = preset_file(preset)
+    file = read_toml(Path(path)) if path else {}
+    if path and origin is None:
+        origin = origin_of(path, ())
+
+    def merged_with(changes: Changes) -> tuple[dict[str, Any], dict[str, str]]:
+        layers = _layers(preset, base if path else preset, file, changes, origin)
+        return _merged(layers, origin, family)
+
+    merged, named = merged_with(changes)
+    if family and merged[FAMILY] != family:
+        asked, found = (registry.label(FAMILY, one) for one in (merged[FAMILY], family))
         raise QuantailError(
-            f"preset {preset} is for the environments of the family {merged[FAMILY]}, not for those of "
-            f"the family {family}: choose another preset."
+            f"family takes {found}, which is the one of the environment, not {asked}."
+            if FAMILY in changes
+            else f"preset {preset} is for the environments of the family {asked}, not for those of the "
+            f"family {found}: choose another preset."
         )
-    config = Config.fitting(merged | {"preset": preset})
-    config.require_active(changes)
-    usual = Config.fitting({kind: one.name for kind, one in config.parts.items()}).to_dict()
-    usual |= DEFAULT_PARTS
-    named = {name: one.borrowed.get(name, one.source) for one in layers for name in one.changes}
+    try:
+        config = Config.fitting(merged | {"preset": preset})
+    except QuantailError:
+        if path:
+            with naming(path):  # if its own settings are to blame
+                Config.fitting(merged_with({})[0])
+        raise
+    config.require_active(canonical(changes, config.part_names))
+    if path:
+        with naming(path):
+            _require_used(file, merged_with({})[0], config, knows_family=bool(family))
+    usual = Config.fitting(config.part_names).to_dict() | DEFAULT_PARTS
     values = config.to_dict()
-    sources = {k: v for k, v in named.items() if k in values and values[k] != usual[k]}
+    sources = {k: v for k, v in named.items() if k in values and values[k] != usual.get(k)}
     return Composition(config, sources)
+
+
+def _require_used(file: Changes, alone: Changes, config: Config, *, knows_family: bool) -> None:
+    """Raise an error for a setting of a file that has no effect although the parts are the file's own.
+
+    `alone` are the settings without the user's changes, which may choose other parts. Without an
+    environment, settings of any family may have an effect.
+    """
+    values = config.to_dict()
+    for name in canonical(file, {kind: alone[kind] for kind in DEFAULT_PARTS}):
+        if config.is_active(name) or is_dotted(name):
+            continue
+        owner = owner_of(name)
+        if owner == FAMILY and not knows_family and FAMILY not in file:
+            continue
+        if owner not in alone or coerce(owner, alone[owner]) == values[owner]:
+            config.require_active([name])
 
 
 def parts_of(config: Config) -> list[str]:
@@ -108,29 +144,40 @@ def preset_file(preset: str) -> str:
     )
 
 
-def _merged(layers: Iterable[Layer], origin: Origin | None) -> dict[str, object]:
-    """Apply the layers one after another, and import the parts that they name.
+def _merged(
+    layers: Iterable[Layer], origin: Origin | None, family: str
+) -> tuple[dict[str, Any], dict[str, str]]:
+    """Apply the layers one after another; return the settings and the source of each.
 
-    A dotted setting belongs to the part that its layer names, or else the layers below: a layer above
-    that chooses another part drops it.
+    The parts that the layers name are imported. A setting that only the chosen part has belongs to the
+    part that its layer names, or else the layers below: a layer above that chooses another part drops
+    it. `family` is that of the environment, if there is one.
     """
-    merged: dict[str, object] = {kind: DEFAULT_PARTS[kind] for kind in PARTS}
-    own: dict[tuple[object, str], object] = {}  # dotted settings by the part and their name
+    merged: dict[str, Any] = DEFAULT_PARTS | ({FAMILY: family} if family else {})
+    sources: dict[str, str] = {}
+    own: dict[tuple[str, str], tuple[Any, str]] = {}  # such settings by the part and their name
     for layer in layers:
-        chosen = {
-            name: _admitted(name, value, origin if layer.of_file else None)
-            for name, value in layer.changes.items()
-            if name in PARTS
-        }
-        merged |= chosen
-        for name, value in layer.changes.items():
+        with naming(layer.source) if layer.of_file else nullcontext():
+            for kind, value in layer.changes.items():
+                if kind in PARTS:
+                    merged[kind] = _admitted(kind, value, origin if layer.of_file else None)
+                elif kind == FAMILY:  # not imported, because the environment has brought it
+                    merged[kind] = registry.text_of(kind, value)
+            parts = {kind: merged[kind] for kind in DEFAULT_PARTS}
+            parts |= {"head": layer.head} if layer.head else {}
+            changes = canonical(layer.changes, parts)
+        for name, value in changes.items():
+            source = layer.borrowed.get(name, layer.source)
             if is_dotted(name):
-                kind = name.partition(".")[0]
-                own[(kind == "head" and layer.head) or merged[kind], name] = value
-            elif name not in PARTS:
+                own[parts[name.partition(".")[0]], name] = value, source
+                continue
+            sources[name] = source
+            if name not in DEFAULT_PARTS:
                 merged[name] = value
-    kept = {name: value for (part, name), value in own.items() if part == merged[name.partition(".")[0]]}
-    return merged | kept
+    for (part, name), (value, source) in own.items():
+        if part == merged[name.partition(".")[0]]:
+            merged[name], sources[name] = value, source
+    return merged, sources
 
 
 def _admitted(kind: str, value: object, origin: Origin | None) -> str:
@@ -140,14 +187,17 @@ def _admitted(kind: str, value: object, origin: Origin | None) -> str:
     return registry.text_of(kind, value)
 
 
-def _layers(preset: str, changes: Changes, base: str, origin: Origin | None) -> list[Layer]:
-    """Return the changes to the defaults in the order in which they apply."""
-    path = preset_file(preset)
-    under = base if path else preset
-    file = read_toml(Path(path)) if path else {}
+def _layers(
+    preset: str, under: str, file: Changes, changes: Changes, origin: Origin | None
+) -> list[Layer]:
+    """Return the changes to the defaults in the order in which they apply.
+
+    `file` is what a preset that is a file changes; `under` is the preset below it, or the preset itself.
+    """
     of_file = str(file.get("agent", changes.get("agent", RunConfig.agent)))
     agent = str(changes.get("agent", of_file))
-    recipe: Recipe = registry.find("agent", agent)
+    with naming(preset) if agent == file.get("agent") else nullcontext():
+        recipe: Recipe = registry.find("agent", agent)
     if agent != of_file:
         # The user chose another agent than the file: ignore the file's settings that agents define.
         usual: Recipe = registry.find("agent", of_file)

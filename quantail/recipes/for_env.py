@@ -1,10 +1,12 @@
 """The configuration of a run in an environment."""
 
 from dataclasses import replace
+from pathlib import Path
 from typing import Any
 
 from quantail.agents.agent import Risk
 from quantail.config import PARTS, RISKS, Changes, Config, flattened
+from quantail.config.toml import naming
 from quantail.envs import EnvSource, find_family
 from quantail.recipes.compose import Composition, composition, preset_file
 from quantail.risk import parse_risk
@@ -16,7 +18,7 @@ def configure(
     *,
     agent: str | None = None,
     risk: Risk | None = None,
-    preset: str | None = None,
+    preset: str | Path | None = None,
     trust: Trust = (),
     **settings: Any,
 ) -> Config:
@@ -27,7 +29,7 @@ def configure(
 
 def configured(
     env: EnvSource,
-    preset: str | None,
+    preset: str | Path | None,
     changes: Changes,
     *,
     risk: Risk | None = None,
@@ -39,13 +41,17 @@ def configured(
     their canonical text form, as results name them.
     """
     family = find_family(env)
-    preset, changes = preset or family.preset, flattened(changes)
+    preset, changes = str(preset or family.preset), flattened(changes)
     if risk is not None:
         changes |= {"risk": str(parse_risk(risk))}
     named = [env, *(value for name, value in changes.items() if name in (*RISKS, *PARTS))]
     origin = origin_of(preset, trust, *named) if preset_file(preset) else None
     composed = composition(preset, changes, family.preset, origin, family.name)
     config = composed.config
+    for name in RISKS:
+        if origin is not None and composed.sources.get(name) == preset:
+            with naming(preset):
+                parse_risk(config.to_dict()[name], origin)
     measure = parse_risk(config.risk.risk, origin) if risk is None else parse_risk(risk)
     canonical = config.risk.canonical(measure, config.risk.measures(measure, origin))
     return replace(composed, config=replace(config, risk=canonical))

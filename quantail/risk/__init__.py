@@ -1,7 +1,7 @@
 """Risk measures: functionals of the return distribution by which actions are compared."""
 
 from quantail.risk.distortions import CPW, Custom, CVaR, Distortion, Neutral, Norm, Pow, Wang
-from quantail.risk.measures import DecisionContext, RiskMeasure, TauMap, form_of
+from quantail.risk.measures import DecisionContext, RiskMeasure, Slider, TauMap, form_of
 from quantail.risk.parsing import MEASURES, parse_risk
 from quantail.risk.utilities import (
     CustomUtility,
@@ -29,6 +29,7 @@ __all__ = [
     "Pow",
     "Prospect",
     "RiskMeasure",
+    "Slider",
     "TauMap",
     "Wang",
     "form_of",

@@ -43,6 +43,12 @@ class RiskConfig(Group):
         least=0,
     )
 
+    def __post_init__(self) -> None:
+        for name in ("risk", *(f"{part}_risk" for part in PARTS)):
+            if isinstance(measure := getattr(self, name), RiskMeasure):
+                object.__setattr__(self, name, str(measure))
+        super().__post_init__()
+
     @property
     def played(self) -> str:
         """The risk measure of evaluation and of the trained agent."""
@@ -52,6 +58,10 @@ class RiskConfig(Group):
         """Return the texts of all measures that are given."""
         named = (self.risk, *(getattr(self, f"{part}_risk") for part in PARTS))
         return tuple(text for text in named if text)
+
+    def is_named_by(self, risk: Any) -> bool:
+        """Return whether a Python function or measure is the one that the setting `risk` names."""
+        return not isinstance(risk, str) and str(parse_risk(risk)) == self.risk
 
     def measures(self, risk: RiskMeasure, origin: Origin | None = None) -> "RiskMeasures":
         """Return the measures; `risk` is the one that the setting `risk` names.

@@ -5,7 +5,6 @@ called with τ (a tensor, an array or a number), and whose `str` is the text for
 line: `cvar:0.25`.
 """
 
-import math
 from dataclasses import dataclass
 from typing import Any, overload
 
@@ -15,7 +14,8 @@ from torch import Tensor
 
 from quantail.distributions import ReturnDistribution
 from quantail.errors import QuantailError
-from quantail.risk.measures import DecisionContext, RiskMeasure, TauMap
+from quantail.risk.inversion import BisectedInverse, apply_inside, bates_quantile, irwin_hall_cdf
+from quantail.risk.measures import DecisionContext, RiskMeasure, Slider, TauMap
 
 
 class Distortion(RiskMeasure):
@@ -31,7 +31,7 @@ class Distortion(RiskMeasure):
         The gradient is 1/β′(β⁻¹(c)), and 0 where β jumps over c or does not reach it. Measures with a
         closed form override this.
         """
-        inverse: Tensor = _BisectedInverse.apply(probability, self)  # type: ignore[no-untyped-call]
+        inverse: Tensor = BisectedInverse.apply(probability, self)  # type: ignore[no-untyped-call]
         return inverse
 
     def slope(self, tau: Tensor) -> Tensor:
@@ -96,6 +96,7 @@ class CPW(Distortion):
     summary = "cumulative probability weighting: below 1 both tails count less; 0.71 fits people"
     takes = "a number from 0.28 (below that the map is not monotone) to 1000"
     neutral_eta = 1.0
+    slider = Slider(0.3, 1.5, 0.01, 0.71, "less weight on the tails", "more")
 
     def in_range(self) -> bool:
         return 0.28 <= self.eta <= 1000
@@ -115,6 +116,7 @@ class Wang(Distortion):
     summary = "shifts a normal return by η deviations: averse below 0, seeking above"
     takes = "a number from -100 to 100"
     neutral_eta = 0.0
+    slider = Slider(-3.0, 3.0, 0.05, -0.75, "risk-averse", "risk-seeking")
 
     def in_range(self) -> bool:
         return -100 <= self.eta <= 100
@@ -124,7 +126,7 @@ class Wang(Distortion):
         return shifted
 
     def inverse(self, probability: Tensor) -> Tensor:
-        return _inside(Wang(-self.eta).distort, probability)
+        return apply_inside(Wang(-self.eta).distort, probability)
 
 
 @dataclass(frozen=True)
@@ -136,6 +138,7 @@ class Pow(Distortion):
     summary = "power weighting: averse below 0, seeking above"
     takes = "a number from -1000 to 1000"
     neutral_eta = 0.0
+    slider = Slider(-5.0, 5.0, 0.1, -2.0, "risk-averse", "risk-seeking")
 
     def in_range(self) -> bool:
         return -1000 <= self.eta <= 1000
@@ -151,7 +154,7 @@ class Pow(Distortion):
         power = 1.0 + abs(self.eta)
         if self.eta >= 0:
             return probability**power
-        return _inside(lambda inner: -torch.expm1(power * torch.log1p(-inner)), probability)
+        return apply_inside(lambda inner: -torch.expm1(power * torch.log1p(-inner)), probability)
 
 
 @dataclass(frozen=True)
@@ -163,6 +166,7 @@ class CVaR(Distortion):
     summary = "the mean of the worst fraction η of returns: averse"
     takes = "a number from 1e-6 to 1"
     neutral_eta = 1.0
+    slider = Slider(0.01, 1.0, 0.01, 0.1, "risk-averse", "neutral")
 
     def in_range(self) -> bool:
         return 1e-6 <= self.eta <= 1
@@ -182,6 +186,7 @@ class Norm(Distortion):
     name = "norm"
     summary = "the mean of η uniform quantile fractions: ignores both tails"
     takes = "a whole number from 1 to 30"
+    slider = Slider(1, 30, 1, 3, "neutral", "tails ignored")
 
     def in_range(self) -> bool:
         return self.eta in range(1, 31)
@@ -191,12 +196,12 @@ class Norm(Distortion):
             return tau
         # The distribution is symmetric about ½: solve the lower half, mirror the upper one.
         upper = tau > 0.5
-        lower = _bates_quantile(torch.where(upper, 1 - tau, tau).double(), int(self.eta))
+        lower = bates_quantile(torch.where(upper, 1 - tau, tau).double(), int(self.eta))
         return torch.where(upper, 1 - lower, lower).to(tau.dtype)
 
     def inverse(self, probability: Tensor) -> Tensor:
         n, upper = int(self.eta), probability > 0.5
-        below = _irwin_hall_cdf(n * torch.where(upper, 1 - probability, probability).double(), n)
+        below = irwin_hall_cdf(n * torch.where(upper, 1 - probability, probability).double(), n)
         return torch.where(upper, 1 - below, below).to(probability.dtype)
 
 
@@ -239,61 +244,3 @@ class Custom(Distortion):
 def _importable_name(function: TauMap) -> str:
     module = getattr(function, "__module__", type(function).__module__)
     return f"{module}:{getattr(function, '__qualname__', type(function).__name__)}"
-
-
-HALVINGS = 32
-
-
-class _BisectedInverse(torch.autograd.Function):
-    """β⁻¹ of any measure, which need be neither continuous nor strictly increasing."""
-
-    @staticmethod
-    def forward(ctx: Any, probability: Tensor, measure: Distortion) -> Tensor:
-        low, high = torch.zeros_like(probability), torch.ones_like(probability)
-        for _ in range(HALVINGS):
-            middle = (low + high) / 2
-            below = measure.distort(middle) <= probability
-            low, high = torch.where(below, middle, low), torch.where(below, high, middle)
-        inverse = torch.where(probability >= 1, torch.ones_like(probability), (low + high) / 2)
-        ctx.measure = measure
-        ctx.save_for_backward(probability, inverse)
-        return inverse
-
-    @staticmethod
-    def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor, None]:
-        probability, inverse = ctx.saved_tensors
-        slope = ctx.measure.slope(inverse)
-        # Bisection leaves an error of 2^-HALVINGS in τ; a larger gap is a jump of β.
-        missed = (ctx.measure.distort(inverse) - probability).abs()
-        reached = missed <= 1e-6 + 4 * slope.abs() * 2.0**-HALVINGS
-        rises = reached & slope.isfinite() & (slope > 0)
-        return gradient * torch.where(rises, 1 / slope.where(rises, 1.0), 0.0), None
-
-
-def _inside(inverse: TauMap, probability: Tensor) -> Tensor:
-    """Apply β⁻¹ within (0, 1) and keep 0 and 1, where its gradient would be 0·∞."""
-    inside = (probability > 0) & (probability < 1)
-    return torch.where(inside, inverse(torch.where(inside, probability, 0.5)), probability)
-
-
-def _bates_quantile(probability: Tensor, n: int) -> Tensor:
-    """Inverse of the CDF of the mean of n uniforms, for probabilities up to ½, in float64."""
-    # Up to one, the CDF of the sum is xⁿ/n!, which inverts exactly; beyond it, bisect.
-    exact = torch.exp((probability.log() + math.lgamma(n + 1)) / n)
-    low = torch.ones_like(probability)
-    high = torch.full_like(probability, n / 2)
-    for _ in range(54):
-        middle = (low + high) / 2
-        below = _irwin_hall_cdf(middle, n) < probability
-        low = torch.where(below, middle, low)
-        high = torch.where(below, high, middle)
-    return torch.where(exact <= 1, exact, (low + high) / 2) / n
-
-
-def _irwin_hall_cdf(x: Tensor, n: int) -> Tensor:
-    """P(U₁ + … + Uₙ ≤ x) = Σ_k (−1)^k C(n, k) (x − k)₊ⁿ / n!, for x up to n/2."""
-    total = torch.zeros_like(x)
-    for k in range(n // 2 + 1):
-        scale = (-1.0) ** k * math.comb(n, k) / math.factorial(n)
-        total += scale * (x - k).clamp(min=0) ** n
-    return total

@@ -40,6 +40,18 @@ class DecisionContext:
             )
 
 
+@dataclass(frozen=True)
+class Slider:
+    """A slider for η: its range, its step, its initial value, and the labels of its ends."""
+
+    least: float
+    most: float
+    step: float
+    start: float
+    left: str
+    right: str
+
+
 class RiskMeasure:
     """A functional of the return distribution by which actions are compared.
 
@@ -56,6 +68,7 @@ class RiskMeasure:
     neutral_eta: ClassVar[float | None] = None
     is_neutral: ClassVar[bool] = False
     monotone: ClassVar[bool] = True  # whether higher returns are never worth less
+    slider: ClassVar[Slider | None] = None  # of η on the live page, for a measure whose one number is η
 
     def value(self, z: ReturnDistribution, context: DecisionContext | None = None) -> Tensor:
         """Return the value of each distribution: [..., M] -> [...]."""

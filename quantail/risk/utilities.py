@@ -8,7 +8,7 @@ from torch import Tensor
 
 from quantail.distributions import ReturnDistribution
 from quantail.errors import QuantailError
-from quantail.risk.measures import DecisionContext, RiskMeasure
+from quantail.risk.measures import DecisionContext, RiskMeasure, Slider
 
 
 @dataclass(frozen=True)
@@ -23,6 +23,7 @@ class MeanStd(RiskMeasure):
     summary = "the mean minus η standard deviations: averse above 0, seeking below"
     takes = "a number from -100 to 100"
     neutral_eta = 0.0
+    slider = Slider(-3.0, 3.0, 0.05, 1.0, "risk-seeking", "risk-averse")
     monotone = False
 
     def in_range(self) -> bool:
@@ -41,6 +42,7 @@ class Entropic(RiskMeasure):
     summary = "entropic risk, -(1/η) log E(exp(-η Z)): averse above 0, seeking below"
     takes = "a number from -100 to 100"
     neutral_eta = 0.0
+    slider = Slider(-5.0, 5.0, 0.05, 1.0, "risk-seeking", "risk-averse")
 
     def in_range(self) -> bool:
         return -100 <= self.eta <= 100

@@ -15,6 +15,7 @@ from typing import Any
 
 import torch
 
+from quantail import validation
 from quantail.config import Config, is_setting
 from quantail.envs.source import FUNCTION
 from quantail.errors import QuantailError, damage
@@ -57,7 +58,7 @@ class RunFolder:
     """The paths of a run's files, and the lock on its folder."""
 
     def __init__(self, path: Path | str) -> None:
-        self.path = Path(path)
+        self.path = validation.path("the folder of a run", path)
         self.checkpoints = self.path / "checkpoints"
         self.replay = self.path / "replay"
         self.results = self.path / "results"

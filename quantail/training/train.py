@@ -9,7 +9,7 @@ import torch
 
 from quantail import registry
 from quantail.agents.agent import Agent, Risk
-from quantail.config import Config, coerce
+from quantail.config import Config, coerce, require_config
 from quantail.envs import EnvSource, find_family, make, specs_of
 from quantail.envs.source import env_from_file, name_of, require_fresh
 from quantail.errors import DIVERGED, QuantailError
@@ -50,7 +50,8 @@ def train(
     `env` is the id of a Gymnasium environment or a function that makes one. `agent` and `risk` default
     to "iqn" and "neutral". `preset` is a name or the path of a TOML file; the default depends on the
     environment. Pass any other setting by its name: `steps=200_000, seed=1, num_envs=8, kappa=0.5`; or
-    all of them as a `config`, which `quantail.configure` makes and `Config.replace` changes.
+    all of them as a `config`, which `quantail.configure` makes and `Config.replace` changes; beside it,
+    `risk` is only for a Python function that the configuration names.
     `callbacks` are instances of `quantail.Callback`: your own code in the run, or
     `quantail.ProgressBar()`, which prints what the command line prints. `trust` lists modules that a
     preset file may import, for example for `risk = "my_risks:beta"`.
@@ -62,11 +63,15 @@ def train(
     given = {name: value for name, value in named.items() if value is not None}
     if config is None:
         config = configure(env, risk=risk, trust=trust, **given)
-    elif given:
-        raise QuantailError(
-            f"config holds all settings, so {', '.join(given)} cannot be given beside it: use "
-            "config.replace(...)."
-        )
+    else:
+        config = require_config(config)
+        if risk is not None and not config.risk.is_named_by(risk):
+            given["risk"] = risk
+        if given:
+            raise QuantailError(
+                f"config holds all settings, so {', '.join(given)} cannot be given beside it: use "
+                "config.replace(...)."
+            )
     trainer = prepare(env, config, risk=risk, out=out, callbacks=callbacks)
     with trainer.folder.held():
         return trainer.run()

@@ -5,10 +5,15 @@ import sys
 
 import pytest
 
+from quantail import registry
+from quantail.cli.doctor import CHECKS
 from quantail.cli.main import COMMANDS
 from quantail.config import flat_settings
+from quantail.envs.families import FALLBACK, all_families
+from quantail.envs.family import EnvFamily
 from quantail.extras import EXTRAS
 from quantail.recipes import PRESETS, compose
+from tests.helpers.configs import labelled
 from tests.helpers.runs import QUICK, command, flags
 
 
@@ -83,7 +88,7 @@ def test_a_preset_printed_to_a_file_trains_with_the_same_settings(tmp_path, caps
         assert command("presets", name) == 0
         file = tmp_path / f"{name}.toml"
         file.write_text(capsys.readouterr().out, encoding="utf-8")
-        assert compose(str(file), {}, base=name) == compose(name, {}).replace(preset=str(file))
+        assert compose(str(file), {}, base=name) == labelled(compose(name, {}), file)
     own = tmp_path / "own.toml"
     own.write_text(
         "head_size = 16\nsteps = 30\nlearning_starts = 20\nmlp_sizes = [8]\n", encoding="utf-8"
@@ -106,8 +111,23 @@ def test_list_commands_print_all_names(capsys):
 def test_doctor_finds_everything_that_is_needed(capsys):
     assert command("doctor") == 0
     said = capsys.readouterr().out
-    assert said.count("ok ") == 6 + len(EXTRAS)
+    plain = [family for family in all_families() if not family.extra and family.name != FALLBACK]
+    assert said.count("ok ") == len(CHECKS) + len(plain) + len(EXTRAS)
+    assert "family worlds: 5 worlds, RiskyBandit works" in said
     assert "missing" not in said
+
+
+def test_doctor_asks_every_family_but_the_fallback_for_its_check(capsys, monkeypatch):
+    monkeypatch.setattr(registry, "_registered", {kind: {} for kind in registry.KINDS})
+    # Two families may need one extra.
+    for name, extra in (("mine", ""), ("games", "atari")):
+        registry.register("family", name, type(name, (EnvFamily,), {"extra": extra}))
+    asked = []
+    for name, family in registry.parts("family").items():
+        monkeypatch.setattr(family, "check", lambda self, name=name: asked.append(name) or "works")
+    assert command("doctor") == 0
+    assert sorted(asked) == sorted(set(registry.parts("family")) - {FALLBACK})
+    assert "family mine: works" in capsys.readouterr().out
 
 
 def test_doctor_explains_an_absent_optional_package_and_succeeds(capsys, monkeypatch):

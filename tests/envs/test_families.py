@@ -1,5 +1,6 @@
 """Families of environments: which one is found, what a short one needs, how wrong ones are refused."""
 
+import json
 import subprocess
 import sys
 from contextlib import closing
@@ -8,7 +9,6 @@ from dataclasses import dataclass
 import gymnasium as gym
 import numpy as np
 import pytest
-from gymnasium import spaces
 
 import quantail
 from quantail import registry
@@ -21,6 +21,7 @@ from quantail.recipes import compose
 from quantail.replay.store import TERMINAL
 from quantail.runs.tables import read_rows
 from quantail.trust import Origin
+from tests.helpers.counter import Counter
 from tests.helpers.runs import prepare
 
 SMALL = compose("small", {})
@@ -32,23 +33,6 @@ TINY = {
     "log_every": 20,
     "threads": 1,
 }
-
-
-class Counter(gym.Env):
-    """Pays 1 per step for ten steps; every third step is a lap."""
-
-    observation_space = spaces.Box(0, 10, (1,), np.float32)
-    action_space = spaces.Discrete(2)
-
-    def reset(self, *, seed=None, options=None):
-        super().reset(seed=seed)
-        self.count = 0
-        return np.zeros(1, np.float32), {}
-
-    def step(self, action):
-        self.count += 1
-        over = self.count == 10
-        return np.full(1, self.count, np.float32), 1.0, over, False, {"lap": self.count % 3 == 0}
 
 
 class Counters(quantail.EnvFamily):
@@ -238,6 +222,13 @@ def test_importing_minatar_waits_until_an_environment_is_made():
     subprocess.run([sys.executable, "-c", code], check=True)
 
 
+def test_packages_of_games_are_not_imported_for_an_id_that_gymnasium_knows():
+    code = "import sys; import quantail; quantail.configure('CartPole-v1'); "
+    code += "quantail.configure('Quantail/Chain-v0'); "
+    code += "assert not {'ale_py', 'minatar'} & set(sys.modules)"
+    subprocess.run([sys.executable, "-c", code], check=True)
+
+
 # Protocols
 
 
@@ -263,6 +254,72 @@ def test_a_protocol_is_refused_where_the_family_cannot_meet_its_conditions():
         find_protocol("windy", find_family("CartPole-v1", SMALL.environment), SMALL)
     with pytest.raises(QuantailError, match=r"because it has sticky 0.1 and action_repeat 1: use own"):
         find_protocol("windy", find_family("counter:1", SMALL.environment), SMALL)
+
+
+class Paced(Counters):
+    """Has settings of its own; `laps` is about learning alone."""
+
+    @dataclass(frozen=True)
+    class Config:
+        speed: int = 1
+        rope: str = "hemp"
+        sizes: tuple = (3, 4)
+        laps: bool = False
+
+    def make(self, env, render_mode=None):
+        made.append(self.config)
+        return Counter()
+
+    def conditions(self):
+        return {name: one for name, one in super().conditions().items() if name != "laps"}
+
+
+made = []
+
+
+def test_the_own_settings_of_a_family_are_conditions_of_its_protocols():
+    quantail.register_family("paced", Paced)
+    quantail.register_protocol("calm", quantail.Protocol("calm", epsilon=0.5))
+
+    def protocols(**changes):
+        config = quantail.configure("counter:1", **{f"family.{k}": v for k, v in changes.items()})
+        family = find_family("counter:1", config.environment)
+        return [find_protocol(name, family, config) for name in ("own", "calm")]
+
+    usual, faster, laps = protocols(), protocols(speed=3), protocols(laps=True)
+    for one, other, same in zip(usual, faster, laps, strict=True):
+        assert one.hash != other.hash
+        assert one == same
+        assert "rope hemp, sizes 3,4, speed 3, truncated" in other.summary
+        restored = quantail.Protocol.from_dict(json.loads(json.dumps(other.to_dict())))
+        assert restored == other
+    gymnasium = find_protocol("calm", find_family("CartPole-v1"), SMALL)
+    assert gymnasium.hash == quantail.Protocol("calm", epsilon=0.5).hash
+
+
+def test_a_protocol_sets_the_own_settings_of_a_family_or_is_refused(tmp_path):
+    quantail.register_family("paced", Paced)
+    agent = quantail.train("counter:1", out=tmp_path / "run", **TINY)
+    made.clear()
+    result = quantail.evaluate(agent, protocol=quantail.Protocol("fast", settings={"speed": 5}))
+    assert {(one.speed, one.rope, one.sizes) for one in made} == {(5, "hemp", (3, 4))}
+    assert result.protocol.settings == {"rope": "hemp", "sizes": (3, 4), "speed": 5}
+    quantail.register_protocol("fast", quantail.Protocol("fast", settings={"speed": 5}))
+    with pytest.raises(
+        QuantailError, match=r"fast is for environments of its own, because it has speed 5"
+    ):
+        find_protocol("fast", find_family("CartPole-v1"), SMALL)
+    for wrong, says in ((3, "settings takes a mapping"), ({"a": None}, "settings: a takes a number")):
+        with pytest.raises(QuantailError, match=says):
+            quantail.Protocol("odd", settings=wrong)
+
+
+def test_how_an_agent_sees_a_game_of_the_ale_is_no_condition_of_its_protocols():
+    names = set()
+    for changes in ({}, {"resize": "area"}, {"life_loss_ends": False}):
+        config = compose("atari-paper", changes)
+        names.add(own_protocol(find_family("ALE/Pong-v5", config.environment), config).label)
+    assert names == {"no-op v1 (b5c6fe5cd5)"}
 
 
 @pytest.mark.parametrize("name", ["own", "no-op"])

@@ -240,7 +240,7 @@ def test_a_game_that_plays_differently_here_is_refused(breakout):
         (lambda text: text.replace('"by"', '"who"'), "it lacks by"),
         (lambda text: "[]", "of the wrong kind"),
         (lambda text: '{"kind": "a song"}\n', "it holds a song"),
-        (lambda text: text.replace('"schema": 1', '"schema": 99'), "schema 99 is newer"),
+        (lambda text: text.replace('"schema": 1', '"schema": 99'), "made by a newer Quantail"),
     ],
 )
 def test_a_damaged_or_foreign_file_is_refused(tmp_path, breakout, change, said):

@@ -3,9 +3,8 @@
 import pytest
 import torch
 
+from quantail.networks.heads import HEADS
 from tests.helpers.learners import batch, learner
-
-HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions", "hl-gauss")
 
 
 @pytest.mark.parametrize("head", HEADS)

@@ -147,7 +147,7 @@ def test_the_munchausen_target_mixes_only_the_allowed_actions_and_its_bonus_know
                 continue
             probability, shifted = mixed[a]
             torch.testing.assert_close(atoms[a], reward + discount * shifted, rtol=1e-4, atol=1e-5)
-            of_atom = probability * distribution.probs[row, a].double()
+            of_atom = probability * distribution.probabilities()[row, a].double()
             torch.testing.assert_close(probs[a], of_atom, rtol=1e-4, atol=1e-5)
     assert forbidden  # so that the bonus of an action that the mask forbids is seen
 

@@ -8,6 +8,7 @@ import pytest
 import torch
 
 from quantail.errors import QuantailError
+from quantail.networks.heads import HEADS
 from quantail.recipes import AGENTS, compose
 from quantail.risk import CVaR, Neutral
 from quantail.taus import midpoint_taus
@@ -15,7 +16,6 @@ from tests.helpers.configs import build_network
 from tests.helpers.learners import SPEC, batch, given, learner
 from tests.helpers.loops import double_loop
 
-HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions", "hl-gauss")
 TINY = {"quantiles": 6, "atoms": 11, "online_samples": 4, "target_samples": 5, "policy_samples": 3}
 
 

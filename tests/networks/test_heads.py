@@ -5,6 +5,7 @@ import numpy as np
 import pytest
 import torch
 
+from quantail.networks.heads import HEADS
 from quantail.networks.layers import NoisyLinear, initialise
 from quantail.risk import CPW, Custom, CVaR, Neutral, Norm, Pow, Wang
 from quantail.spaces import ObservationSpec
@@ -13,7 +14,6 @@ from tests.helpers.configs import build_network, config
 from tests.helpers.learners import given
 
 VECTOR = ObservationSpec((5,), "float32", "vector")
-HEADS = ("expected", "categorical", "quantiles", "implicit", "fractions", "hl-gauss")
 ACTIONS = 3
 
 
@@ -76,7 +76,7 @@ def test_the_value_of_every_head_has_the_gradient_of_finite_differences_in_the_f
     head, risk, monkeypatch
 ):
     # So that differences can be as small as 1e-6.
-    monkeypatch.setattr("quantail.risk.distortions.HALVINGS", 52)
+    monkeypatch.setattr("quantail.risk.inversion.HALVINGS", 52)
     net = network(head)
     psi = features(net, batch=2).requires_grad_()
     taus = torch.rand(2, 8, generator=torch.Generator().manual_seed(1)).double()

@@ -11,6 +11,7 @@ from quantail.networks.heads import HEADS
 from quantail.networks.torsos import TORSOS
 from quantail.risk import MEASURES, Custom, CustomUtility, parse_risk
 from quantail.testing import check_head, check_risk, check_target, check_torso
+from tests.helpers.risks import RISKS
 
 CONFIGS = {
     "categorical": ({}, {"atoms": 11, "value_min": -1.0, "value_max": 4.0}),
@@ -41,20 +42,6 @@ TORSO_CONFIGS = {
 )
 def test_our_torsos_pass(name, settings):
     check_torso(TORSOS[name], config=TORSOS[name].Config(**settings))
-
-
-RISKS = {
-    "neutral": ("neutral",),
-    "cpw": ("cpw:0.71", "cpw:3"),
-    "wang": ("wang:-0.75", "wang:1"),
-    "pow": ("pow:-2", "pow:3"),
-    "cvar": ("cvar:0.25", "cvar:1"),
-    "norm": ("norm:1", "norm:3"),
-    "mean-std": ("mean-std:1", "mean-std:-0.5"),
-    "entropic": ("entropic:1", "entropic:-2", "entropic:0"),
-    "exp-utility": ("exp-utility:1", "exp-utility:0"),
-    "prospect": ("prospect", "prospect:1,0.5"),
-}
 
 
 def test_every_measure_is_checked():

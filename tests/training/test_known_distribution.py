@@ -75,7 +75,7 @@ def test_the_exact_distributions_are_those_of_played_episodes():
 def test_the_greedy_policy_is_optimal_and_the_learned_distribution_is_close(agent, tmp_path):
     recipe = AGENTS[agent]
     learned = q.train(
-        Lottery, agent=agent, out=tmp_path / "run", **SETTINGS, **OWN[recipe.parts["head"]]
+        Lottery, agent=agent, out=tmp_path / "run", **SETTINGS, **OWN.get(recipe.parts["head"], {})
     )
     for (stage, state), action in BEST.items():
         assert learned.act(observation(stage, state)) == action, (stage, state)

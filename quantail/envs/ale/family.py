@@ -140,6 +140,11 @@ class Ale(EnvFamily):
             return []
         return ["a lost life ends a return, as in training; intervals are computed over whole games"]
 
+    def conditions(self) -> dict[str, Any]:
+        """Leave out how the agent sees the screen and where its returns end: games are the same."""
+        own = super().conditions()
+        return {name: own[name] for name in ("no_ops", "sticky", "action_repeat")}
+
     def action_names(self, env: Env) -> Sequence[str]:
         return [action.name.lower() for action in cast("AtariGame", env.unwrapped).action_set]
 

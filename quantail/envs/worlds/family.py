@@ -7,7 +7,7 @@ import gymnasium as gym
 
 from quantail.envs.family import EnvFamily, entry_point
 from quantail.envs.worlds.tabular import World
-from quantail.registration import register
+from quantail.registration import NAMES, register, world_id
 
 
 class Worlds(EnvFamily):
@@ -30,3 +30,7 @@ class Worlds(EnvFamily):
 
     def legend(self, env: gym.Env[Any, Any]) -> str:
         return cast("World", env.unwrapped).legend
+
+    def check(self) -> str:
+        self.make(world_id(NAMES[0])).reset(seed=0)
+        return f"{len(NAMES)} worlds, {NAMES[0]} works"

@@ -8,11 +8,11 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantail.errors import QuantailError
-from quantail.risk import RiskMeasure
+from quantail.risk import CVaR, Neutral, RiskMeasure
 from quantail.validation import one_of, whole_number
 from quantail.viewing.live.player import Player
 from quantail.viewing.live.registry import RunRegistry
-from quantail.viewing.live.sliders import OWN, SLIDERS, make_measure, measures
+from quantail.viewing.live.sliders import OWN, make_measure, measures, name_of
 from quantail.viewing.scenes import TAUS, densities, tau_weights
 
 SPEEDS = (1, 2, 4, 8, 15, 30, 60)  # decisions per second
@@ -177,7 +177,7 @@ COMMANDS: dict[str, Any] = {
 
 def _contrast(risk: RiskMeasure) -> RiskMeasure:
     """Return another risk measure to compare with this one."""
-    return make_measure("cvar", 0.1) if risk.name == "neutral" else make_measure("neutral", None)
+    return CVaR(0.1) if risk.is_neutral else Neutral()
 
 
 def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
@@ -190,7 +190,7 @@ def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
         "run": run,
         "checkpoint": str(player.agent.checkpoint),
         "risk": str(player.risk),
-        "measure": player.risk.name if player.risk.name in SLIDERS or player.risk.is_neutral else OWN,
+        "measure": name_of(player.risk),
         "eta": getattr(player.risk, "eta", None),
         "weights": None if weights is None else _rounded(weights),
         "picture": _data_url(scene.picture),

@@ -1,57 +1,36 @@
-"""The sliders of the page: each risk measure, and the range of its parameter η."""
+"""The risk measures of the page, with their sliders."""
 
-from dataclasses import dataclass
-
-from quantail.risk import MEASURES, Neutral, RiskMeasure, parse_risk
+from quantail import registry
+from quantail.risk import RiskMeasure, parse_risk
 from quantail.validation import number, one_of
 
-
-@dataclass(frozen=True)
-class Slider:
-    """A slider for η: its range, its step, its initial value, and the labels of its ends."""
-
-    least: float
-    most: float
-    step: float
-    start: float
-    left: str
-    right: str
+OWN = "the run's own"  # name of a measure of the run that the page does not list
 
 
-SLIDERS = {
-    "cvar": Slider(0.01, 1.0, 0.01, 0.1, "risk-averse", "neutral"),
-    "wang": Slider(-3.0, 3.0, 0.05, -0.75, "risk-averse", "risk-seeking"),
-    "pow": Slider(-5.0, 5.0, 0.1, -2.0, "risk-averse", "risk-seeking"),
-    "cpw": Slider(0.3, 1.5, 0.01, 0.71, "less weight on the tails", "more"),
-    "norm": Slider(1, 30, 1, 3, "neutral", "tails ignored"),
-    "mean-std": Slider(-3.0, 3.0, 0.05, 1.0, "risk-seeking", "risk-averse"),
-    "entropic": Slider(-5.0, 5.0, 0.05, 1.0, "risk-seeking", "risk-averse"),
-}
+def listed() -> dict[str, type[RiskMeasure]]:
+    """Return the measures that the page lists, by name: those with a slider, and the mean."""
+    known: dict[str, type[RiskMeasure]] = registry.parts("risk")
+    return {name: one for name, one in known.items() if one.slider or one.is_neutral}
 
 
-OWN = "the run's own"  # name of a custom measure of the run
+def name_of(risk: RiskMeasure) -> str:
+    """Return the name under which the page lists a measure, whatever its η is."""
+    return next((name for name, one in listed().items() if type(risk) is one), OWN)
 
 
 def measures(own: RiskMeasure) -> list[dict[str, object]]:
-    """Return every measure as the page shows it, and the run's own if it is a custom one."""
+    """Return every measure as the page shows it, and the run's own if it is another one."""
     known: list[dict[str, object]] = [
-        {
-            "name": name,
-            "summary": measure.summary,
-            "slider": vars(SLIDERS[name]) if name in SLIDERS else None,
-        }
-        for name, measure in MEASURES.items()
-        if name in SLIDERS or measure.is_neutral
+        {"name": name, "summary": one.summary, "slider": vars(one.slider) if one.slider else None}
+        for name, one in listed().items()
     ]
-    others: list[dict[str, object]] = (
-        []
-        if own.name in SLIDERS or own.is_neutral
-        else [{"name": OWN, "summary": own.label, "slider": None}]
-    )
-    return [*known, *others]
+    if name_of(own) == OWN:
+        known.append({"name": OWN, "summary": own.label, "slider": None})
+    return known
 
 
 def make_measure(name: object, eta: object) -> RiskMeasure:
     """Return the measure that the page asks for."""
-    known = one_of("risk", name, ["neutral", *SLIDERS])
-    return Neutral() if known == "neutral" else parse_risk(f"{known}:{number('η', eta)}")
+    known = listed()
+    text = one_of("risk", name, known)
+    return parse_risk(f"{text}:{number('η', eta)}" if known[text].slider else text)

@@ -1,17 +1,20 @@
 """The session of a tab and its commands, without a browser."""
 
+from dataclasses import dataclass
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from scipy import stats
 
 import quantail
+from quantail import registry
 from quantail.errors import QuantailError
-from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang
+from quantail.risk import CPW, MEASURES, CVaR, Neutral, Norm, Pow, Slider, Wang, parse_risk
 from quantail.viewing.live.player import NEGLIGIBLE, EpisodeTrace, Player
 from quantail.viewing.live.registry import RunRegistry
-from quantail.viewing.live.session import SPEEDS, Session, _rounded
-from quantail.viewing.live.sliders import OWN, SLIDERS, make_measure
+from quantail.viewing.live.session import SPEEDS, Session, _contrast, _rounded
+from quantail.viewing.live.sliders import OWN, make_measure, measures, name_of
 from quantail.viewing.scenes import TAUS, densities, tau_weights
 
 
@@ -158,11 +161,35 @@ def test_an_environment_without_a_renderer_shows_only_the_distributions(cartpole
     assert player.scene.distribution.shape == (100, 2)
 
 
-@pytest.mark.parametrize("name", SLIDERS)
+@pytest.mark.parametrize("name", [name for name, one in MEASURES.items() if one.slider])
 def test_a_slider_stays_within_the_range_of_its_measure(name):
-    slider = SLIDERS[name]
+    slider = MEASURES[name].slider
     for eta in (slider.least, slider.start, slider.most):
         assert make_measure(name, eta).name == name
+
+
+def test_every_measure_with_a_slider_and_the_mean_are_listed_with_those_from_outside(monkeypatch):
+    @dataclass(frozen=True)
+    class Half(CVaR):
+        slider = Slider(0.1, 0.5, 0.1, 0.2, "averse", "less so")
+
+    monkeypatch.setattr(registry, "_registered", {kind: {} for kind in registry.KINDS})
+    registry.register("risk", "half", Half)
+    names = [one["name"] for one in measures(Neutral())]
+    assert names == ["neutral", *(name for name, one in MEASURES.items() if one.slider), "half"]
+    assert measures(Half(0.1))[-1]["slider"]["most"] == 0.5
+    assert name_of(make_measure("half", 0.3)) == "half"
+    assert name_of(make_measure("neutral", None)) == "neutral"
+    prospect = parse_risk("prospect:2,0")
+    assert (name_of(prospect), measures(prospect)[-1]["summary"]) == (OWN, "prospect:2,0")
+
+
+def test_a_second_player_of_one_run_plays_by_another_measure():
+    class AlsoTheMean(Neutral):
+        name = "as good as neutral"
+
+    for own, other in ((AlsoTheMean(), CVaR), (CVaR(0.1), Neutral)):
+        assert type(_contrast(own)) is other
 
 
 @pytest.mark.parametrize(
@@ -172,7 +199,7 @@ def test_a_slider_stays_within_the_range_of_its_measure(name):
         ({}, "unknown command"),
         ({"do": "__class__"}, "unknown command"),
         ({"do": ["risk"]}, "unknown command"),
-        ({"do": "risk", "pane": 0, "name": "os:system", "eta": 1}, "risk takes neutral, cvar, "),
+        ({"do": "risk", "pane": 0, "name": "os:system", "eta": 1}, "risk takes neutral, cpw, "),
         ({"do": "risk", "pane": 0, "name": "cvar", "eta": "much"}, "η takes a number, not 'much'"),
         ({"do": "risk", "pane": 0, "name": "cvar", "eta": 7}, "out of range"),
         ({"do": "risk", "pane": 3, "name": "neutral"}, "pane takes a whole number"),
