@@ -9,6 +9,7 @@ import pytest
 import torch
 
 import quantail
+from quantail.networks.heads import implicit
 from quantail.recipes import PRESETS, compose
 from quantail.training.process import num_threads, process_settings
 from tests.helpers.runs import QUICK, Listening, flags, same_learning
@@ -164,3 +165,28 @@ def test_networks_are_float32_whatever_the_default_of_torch_is(agent, tmp_path):
         torch.set_default_dtype(torch.float32)
     assert {parameter.dtype for parameter in loaded.network.parameters()} == {torch.float32}
     assert same_learning(tmp_path / "single", tmp_path / "double")
+
+
+def test_resume_keeps_to_the_compute_path_of_the_run_and_warns_if_it_cannot(tmp_path, monkeypatch):
+    with_kernels, without = tmp_path / "numba", tmp_path / "torch"
+    quantail.train("CartPole-v1", out=with_kernels, **CARTPOLE | {"head_size": 64})
+    quantail.train("CartPole-v1", out=without, **CARTPOLE | {"head_size": 64, "kernels": "torch"})
+
+    def path_of(run):
+        return json.loads((run / "run.json").read_text())["kernels"]
+
+    def resumed(run, steps):
+        heard = Listening()
+        quantail.resume(run, steps=steps, callbacks=[heard])
+        return [one for one in heard.warnings if "last bits" in one]
+
+    assert (path_of(with_kernels), path_of(without)) == ("numba", "torch")
+    assert resumed(with_kernels, 120) == resumed(without, 120) == []
+    assert (path_of(with_kernels), path_of(without)) == ("numba", "torch")
+    monkeypatch.setattr(implicit, "load_kernels", lambda: None)  # as without numba
+    (warning,) = resumed(with_kernels, 140)
+    assert "was trained with compiled kernels and continues with torch alone" in warning
+    assert path_of(with_kernels) == "torch"
+    monkeypatch.undo()
+    assert resumed(with_kernels, 160) == []  # as it went on, though there are kernels again
+    assert path_of(with_kernels) == "torch"

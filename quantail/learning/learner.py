@@ -54,6 +54,8 @@ class Learner:
         self.taus = RandomTaus(taus, network.head.tau_sampling)
         self.noise = noise
         self.device = device
+        if device.type != "cpu":
+            network.use_torch()
         self.online = network.to(device)
         self.target = copy.deepcopy(self.online).requires_grad_(False)
         auxiliary = self.online.head.optimizers()

@@ -28,11 +28,13 @@ class NoisyLinear(nn.Module):
         self.noise: tuple[Tensor, Tensor] | None = None  # f(ε_out), f(ε_in)
 
     def draw(self, generator: np.random.Generator) -> None:
-        """Fresh noise, the same for every row until the next."""
-        outputs, inputs = self.weight.shape
-        drawn = torch.from_numpy(generator.standard_normal(outputs + inputs, dtype=np.float32))
-        shaped = (drawn.sign() * drawn.abs().sqrt()).to(self.weight)
-        self.noise = shaped[:outputs], shaped[outputs:]
+        """Draw fresh noise for this layer alone."""
+        self.set_noise(factorised_noise(generator, sum(self.weight.shape)).to(self.weight))
+
+    def set_noise(self, noise: Tensor) -> None:
+        """Use this noise, f(ε) for the outputs and then the inputs, for every row until the next."""
+        outputs = self.weight.shape[0]
+        self.noise = noise[:outputs], noise[outputs:]
 
     def forward(self, x: Tensor) -> Tensor:
         if self.noise is not None and x.numel() <= FEW_ROWS * x.shape[-1]:
@@ -48,6 +50,12 @@ class NoisyLinear(nn.Module):
         out, into = self.noise
         weight = torch.addcmul(self.weight, self.weight_sigma, torch.outer(out, into))
         return weight, torch.addcmul(self.bias, self.bias_sigma, out)
+
+
+def factorised_noise(generator: np.random.Generator, size: int) -> Tensor:
+    """Return f(ε) = sgn(ε)√|ε| of standard normal ε."""
+    drawn = torch.from_numpy(generator.standard_normal(size, dtype=np.float32))
+    return drawn.sign() * drawn.abs().sqrt()
 
 
 def linear_layers(sigma: float) -> Callable[[int, int], nn.Module]:

@@ -10,7 +10,7 @@ from torch import Tensor, nn
 from quantail.networks.config import NetworkConfig
 from quantail.networks.heads import HeadSpec, ReturnHead
 from quantail.networks.kernels import announce
-from quantail.networks.layers import NoisyLinear, initialise, linear_layers
+from quantail.networks.layers import NoisyLinear, factorised_noise, initialise, linear_layers
 from quantail.networks.torsos import Torso
 from quantail.parts import Part
 from quantail.seeds import derived_seed
@@ -36,6 +36,10 @@ class ReturnNetwork(nn.Module):
             self.torso.use_kernels()
             self.kernels = NUMBA
 
+    def use_torch(self) -> None:
+        """Use torch alone, as on an accelerator."""
+        self.kernels = TORCH
+
     def use_dense_products(self) -> None:
         """Use torch alone and products whose shapes do not follow the data, for torch.compile."""
         self.head.use_dense_products()
@@ -49,8 +53,12 @@ class ReturnNetwork(nn.Module):
 
     def draw_noise(self, generator: np.random.Generator) -> None:
         """Draw fresh noise in every noisy layer."""
-        for layer in self._noisy:
-            layer.draw(generator)
+        if not self._noisy:
+            return
+        sizes = [sum(layer.weight.shape) for layer in self._noisy]
+        drawn = factorised_noise(generator, sum(sizes)).to(self._noisy[0].weight)
+        for layer, noise in zip(self._noisy, drawn.split(sizes), strict=True):
+            layer.set_noise(noise)
 
     def drop_noise(self) -> None:
         """Use the mean weights until noise is drawn again."""

@@ -205,10 +205,11 @@ class RunFolder:
         for name in TABLES:
             self.table(name).unlink(missing_ok=True)
 
-    def record(self, *, steps: int, threads: int) -> None:
-        """Record the length and the number of threads with which the run continues."""
+    def record(self, *, steps: int, threads: int, kernels: str) -> None:
+        """Record the length, the number of threads and the compute path with which the run continues."""
         content = self.about()
-        content["settings"]["steps"], content["threads"] = steps, threads
+        content["settings"]["steps"] = steps
+        content |= {"threads": threads, "kernels": kernels}
         write_sealed(self.path / "run.json", content)
 
 

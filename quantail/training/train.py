@@ -103,8 +103,7 @@ def prepare(
     trial = try_network(config.network, config.head, observation, actions.count)
     for metric in trial.metrics:
         require_metric_name(metric)
-    device = pick_device(config.run.device)
-    kernels = trial.kernels if device.type == "cpu" else TORCH
+    kernels = trial.kernels if pick_device(config.run.device).type == "cpu" else TORCH
     threads = config.run.threads or torch.get_num_threads()
     protocol = own_protocol(find_family(env, config.environment), config)
     info = RunInfo(name_of(env), config, observation, actions, protocol, threads, kernels)
@@ -199,7 +198,8 @@ def resume(
         else:
             trainer.restore(found)
         trainer.start()
-        folder.record(steps=info.config.run.steps, threads=info.threads)
+        kernels = trainer.learner.online.kernels
+        folder.record(steps=info.config.run.steps, threads=info.threads, kernels=kernels)
         return trainer.run()
 
 
