@@ -57,7 +57,7 @@ class ReturnNetwork(nn.Module):
             return
         sizes = [sum(layer.weight.shape) for layer in self._noisy]
         drawn = factorised_noise(generator, sum(sizes)).to(self._noisy[0].weight)
-        for layer, noise in zip(self._noisy, drawn.split(sizes), strict=True):
+        for layer, noise in zip(self._noisy, torch.split(drawn, sizes), strict=True):
             layer.set_noise(noise)
 
     def drop_noise(self) -> None:
