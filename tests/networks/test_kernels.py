@@ -161,6 +161,29 @@ def test_other_dtypes_and_learned_fractions_use_torch():
     assert head.double().quantiles(psi.double(), taus.double()).dtype == torch.float64
 
 
+@pytest.mark.parametrize("wrong", ["psi", "taus", "dtype", "batch"])
+def test_what_does_not_fit_is_refused_before_memory_is_read(wrong):
+    head = build_head()
+    assert head.use_kernels()
+    psi, taus = draw(2, 127 if wrong == "psi" else 128, 8)
+    taus = {"taus": taus[0], "dtype": taus.double(), "batch": taus[:1]}.get(wrong, taus)
+    layers = [(layer.weight, layer.bias) for layer in head.linear_layers]
+    with pytest.raises((TypeError, ValueError)):
+        functions.head_quantiles(psi, taus, *layers)
+
+
+def test_layers_of_another_memory_order_are_read_right():
+    head = build_head()
+    assert head.use_kernels()
+    psi, taus = draw(3, 128, 8)
+    expected = head.quantiles(psi, taus)
+    for layer in head.linear_layers:
+        layer.weight.data = layer.weight.data.t().contiguous().t()
+    torch.testing.assert_close(head.quantiles(psi, taus), expected, rtol=0, atol=0)
+    head.f[0].weight.data = head.f[0].weight.data.contiguous()
+    torch.testing.assert_close(head.quantiles(psi, taus), expected, rtol=0, atol=0)
+
+
 def test_without_numba_or_with_a_broken_one_there_are_no_kernels(monkeypatch, capsys):
     for broken in (False, True):
         kernels.load_kernels.cache_clear()

@@ -9,7 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
-from quantail.networks.kernels.convolution import SIDE, convolution_gradients, convolve
+from quantail.networks.kernels.convolution import FILTERS, SIDE, convolution_gradients, convolve
 from quantail.networks.kernels.gradients import gradients8, gradients16
 from quantail.networks.kernels.quantiles import GROUP, quantiles8, quantiles16
 from quantail.networks.kernels.vectors import WIDEST
@@ -27,7 +27,17 @@ def head_quantiles(
     A. The weight of `hidden` should be stored transposed, or it is copied at every call. The result is
     differentiable in ψ, which must end in a ReLU, and in the layers.
     """
-    arguments = (_stored(psi), _stored(taus), *phi, *hidden, *last)
+    features, units, actions = phi[0].shape[0], hidden[0].shape[0], last[0].shape[0]
+    _require(psi, (taus.shape[0], features))
+    _require(taus, tuple(taus.shape))
+    for layer, inputs, outputs in (
+        (phi, phi[0].shape[1], features),
+        (hidden, features, units),
+        (last, units, actions),
+    ):
+        _require(layer[0], (outputs, inputs))
+        _require(layer[1], (outputs,))
+    arguments = (_stored(psi), _stored(taus), *map(_stored, phi), *hidden, *map(_stored, last))
     if torch.is_grad_enabled() and any(one.requires_grad for one in arguments):
         returns: Tensor = _Quantiles.apply(*arguments)
         return returns
@@ -124,6 +134,12 @@ def _lanes(bias: Tensor) -> int:
     return 16 if WIDEST == 16 and bias.shape[0] % 128 == 0 else 8
 
 
+def _require(tensor: Tensor, shape: tuple[int, ...]) -> None:
+    """Raise an error for a tensor that is not as a kernel reads its memory, which checks nothing."""
+    if tensor.dtype != torch.float32 or tensor.shape != shape:
+        raise TypeError(f"a kernel takes float32 of shape {shape}, not {tensor.dtype} of {tensor.shape}")
+
+
 def _stored(tensor: Tensor) -> Tensor:
     """Return the tensor as it is if its memory is in the order of its shape, or else a copy."""
     return tensor if tensor.is_contiguous() else tensor.contiguous()
@@ -136,6 +152,9 @@ def _addresses(*tensors: Tensor) -> tuple[int, ...]:
 
 def rectified_convolution(images: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     """Return ReLU(conv(images) + bias), flat: images [B, C, h, w], kernels of 3×3 -> [B, d]."""
+    _require(images, (images.shape[0], weight.shape[1], *images.shape[2:]))
+    _require(weight, (FILTERS, weight.shape[1], SIDE, SIDE))
+    _require(bias, (FILTERS,))
     images = _stored(images)
     if torch.is_grad_enabled() and weight.requires_grad:
         features: Tensor = _Convolution.apply(images, weight, bias)
