@@ -83,7 +83,7 @@ def test_the_layout_of_a_file_may_change_but_not_its_content(run):
 
 
 def test_extending_a_run_updates_its_checksum(run):
-    RunFolder(run).record(steps=1234, threads=2)
+    RunFolder(run).record(steps=1234, threads=2, kernels="torch")
     info = RunFolder(run).read()
     assert (info.config.run.steps, info.threads) == (1234, 2)
 
