@@ -3,6 +3,7 @@
 import copy
 import math
 from collections.abc import Callable, Mapping
+from contextlib import AbstractContextManager, nullcontext
 from dataclasses import dataclass, field
 from functools import partial
 from typing import Any
@@ -123,11 +124,11 @@ class Learner:
             features = self.online.features(batch.observations)
             return self.online.head.loss(features, batch.actions, target, self.taus)
 
-    def _arithmetic(self) -> torch.autocast:
+    def _arithmetic(self) -> AbstractContextManager[Any]:
         """Products in bfloat16 where that is asked for; what leaves a head is float32 all the same."""
-        return torch.autocast(
-            self.device.type, torch.bfloat16, enabled=self.config.precision == "bfloat16"
-        )
+        if self.config.precision != "bfloat16":
+            return nullcontext()
+        return torch.autocast(self.device.type, torch.bfloat16)
 
     def sync_target(self) -> None:
         """Copy the online network into the target network."""

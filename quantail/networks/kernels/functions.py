@@ -27,16 +27,11 @@ def head_quantiles(
     A. The weight of `hidden` should be stored transposed, or it is copied at every call. The result is
     differentiable in ψ, which must end in a ReLU, and in the layers.
     """
-    features, units, actions = phi[0].shape[0], hidden[0].shape[0], last[0].shape[0]
-    _require(psi, (taus.shape[0], features))
-    _require(taus, tuple(taus.shape))
-    for layer, inputs, outputs in (
-        (phi, phi[0].shape[1], features),
-        (hidden, features, units),
-        (last, units, actions),
-    ):
-        _require(layer[0], (outputs, inputs))
-        _require(layer[1], (outputs,))
+    slope, weight = phi[0], hidden[0]
+    _require(psi, (taus.shape[0], slope.shape[0]))
+    _require(taus, (psi.shape[0], taus.shape[1]))
+    _require(slope, (weight.shape[1], slope.shape[1]))
+    _require(weight, (last[0].shape[1], psi.shape[1]))
     arguments = (_stored(psi), _stored(taus), *map(_stored, phi), *hidden, *map(_stored, last))
     if torch.is_grad_enabled() and any(one.requires_grad for one in arguments):
         returns: Tensor = _Quantiles.apply(*arguments)
@@ -63,7 +58,9 @@ class _Quantiles(torch.autograd.Function):
         kernel = gradients16 if _lanes(bias) == 16 else gradients8
 
         def work(share: int, states: slice) -> None:
-            own = [one[states] for one in (psi, of_returns, *kept, of_psi)]
+            own = (psi, of_returns, *kept, of_psi)
+            if len(shares) > 1:
+                own = tuple(one[states] for one in own)
             of = [one[share] for one in of_layers]
             given = (own[0], stored, last, *own[1:])
             kernel(_addresses(*given, *of), (states.stop - states.start, *sizes[1:]))
@@ -89,12 +86,12 @@ def _forward(arguments: tuple[Tensor, ...], keeps: bool) -> tuple[Tensor, tuple[
     kernel = quantiles16 if _lanes(bias) == 16 else quantiles8
 
     def work(share: int, states: slice) -> None:
-        places = states if keeps else slice(share, share + 1)
-        own, number = [one[places] for one in kept], states.stop - states.start
-        kernel(
-            _addresses(psi[states], taus[states], *layers, returns[states], *own),
-            (number, *sizes[1:], number if keeps else 1),
-        )
+        number = states.stop - states.start
+        own: tuple[Tensor, ...] = (psi, taus, returns, *kept)
+        if len(shares) > 1:
+            places = states if keeps else slice(share, share + 1)
+            own = (*(one[states] for one in own[:3]), *(one[places] for one in kept))
+        kernel(_addresses(*own[:2], *layers, *own[2:]), (number, *sizes[1:], number if keeps else 1))
 
     _run(work, shares)
     return returns, kept
@@ -112,7 +109,7 @@ def _shares(sizes: tuple[int, ...]) -> list[slice]:
 
 def _run(work: Callable[[int, slice], None], shares: list[slice]) -> None:
     """Do the work of every share, each in a thread: the kernels release Python's lock."""
-    others = [_threads().submit(work, *one) for one in enumerate(shares) if one[0]]
+    others = [_threads().submit(work, *one) for one in list(enumerate(shares))[1:]]
     work(0, shares[0])
     for one in others:
         one.result()
