@@ -30,10 +30,9 @@ class ReturnNetwork(nn.Module):
         self._noisy = [layer for layer in head.modules() if isinstance(layer, NoisyLinear)]
 
     def use_kernels(self) -> None:
-        """Use compiled kernels where a part has them: those of the torso only beside the head's."""
-        if self.head.use_kernels():
+        """Use compiled kernels where the torso or the head has them."""
+        if any([self.head.use_kernels(), self.torso.use_kernels()]):
             announce()
-            self.torso.use_kernels()
             self.kernels = NUMBA
 
     def use_torch(self) -> None:

@@ -37,5 +37,5 @@ def announce() -> None:
     """Say once that kernels are about to be compiled, unless numba has them in its cache."""
     folder = Path(load_kernels().quantiles8.stats.cache_path)
     newest = max(path.stat().st_mtime for path in Path(__file__).parent.glob("*.py"))
-    if not any(path.stat().st_mtime > newest for path in folder.glob("quantiles.quantiles*.nbi")):
+    if not any(path.stat().st_mtime > newest for path in folder.glob("*.nbi")):
         print("quantail: compiling kernels, about 10 s, once on this machine", file=sys.stderr)
