@@ -13,6 +13,7 @@ from tools.results.reading import read_plan
 from tools.results.sections import sections
 from tools.results.site import Site
 from tools.results.status import status
+from tools.results.tables import best
 
 SHIPPED = Path(__file__).parent.parent.parent / "results"
 
@@ -31,14 +32,14 @@ def plan(site):
 
 
 def add(site, plan, study, count=None, **changes):
-    for spec in plan.runs(plan.study(study))[:count]:
+    for spec in plan.study(study).runs()[:count]:
         site.tables.record(*finished(spec, study, **changes))
 
 
 def test_the_page_of_no_runs_says_so_and_keeps_what_is_written_by_hand(site, plan):
     by_hand = (site.results / "README.md").read_text().partition(MARK)[2]
     text = write_page(site, plan).read_text()
-    planned = sum(len(plan.runs(study)) for study in plan.studies)
+    planned = sum(len(study.runs()) for study in plan.studies)
     assert f"**0 of {planned} planned runs done.**" in text
     assert text.partition(MARK)[2] == by_hand
     assert "samples-small" in by_hand
@@ -62,8 +63,10 @@ def test_the_page_grows_with_the_rows_and_all_its_links_exist(site, plan):
     assert "0 to 3 seeds a cell" in text
     # By how the scores are made up, longer names score more.
     assert re.search(r"`qr-dqn` above `dqn` \([01]\.\d\d, 3 and 3 seeds\)", text)
-    assert re.search(r"`iqn`: best with learning_rate [\d.]+ \([\d.]+, 2 runs", text)
-    assert "the queue uses the preset's own" in text
+    assert re.search(
+        r"`iqn`: best with learning_rate [\d.]+ \(Breakout [\d.]+, Asterix [\d.]+; 4 runs", text
+    )
+    assert "the preset `minatar` has 0.001 for it" in text
     assert "online_samples \\ target_samples" in text
     for link in re.findall(r"\]\(([^)]+)\)", text.partition(MARK)[0]):
         assert (site.results / link).exists(), link
@@ -80,9 +83,9 @@ def test_scores_are_normalised_by_random_play_and_the_published_agent(site, plan
 
 
 def test_a_run_that_ended_early_is_named(site, plan):
-    add(site, plan, "pong", trained=700_000)
+    add(site, plan, "pong", trained=500_000)
     text = write_page(site, plan).read_text()
-    assert "iqn on ALE/Pong-v5, seed 0 ended after 700,000 steps." in text
+    assert "iqn on ALE/Pong-v5, seed 0 ended after 500,000 steps." in text
     assert "how much scores vary between seeds" in text
 
 
@@ -101,3 +104,15 @@ def test_the_status_estimates_what_is_left_from_finished_runs(site, plan):
     assert re.search(r"minatar +15 of  45 runs   about 8.3 core-hours left", text)
     assert f"15 runs done, {len(plan.background()) - 15} runs left" in text
     assert "the queue is not running" in text
+
+
+def test_the_best_setting_is_chosen_with_equal_games_whatever_their_scores(site, plan):
+    study = plan.study("learning-rates")
+    # Summed, 0.0003 would win by its -100 on one game; by shares, 0.001 does: (0.8 + 1)/2.
+    scores = {"0.0003": (-100, 1), "0.001": (-110, 4), "0.003": (-150, 2)}
+    for spec in study.runs():
+        mean = scores[dict(spec.settings)["learning_rate"]][spec.env != "MinAtar/Breakout-v1"]
+        site.tables.record(*finished(spec, study.name, mean=mean))
+    (section,) = [one for one in sections(plan, *site.tables.read()) if not one.reported]
+    (combination, means, runs) = best(section, "iqn")
+    assert (combination, means, runs) == ((("learning_rate", "0.001"),), [-110, 4], 4)

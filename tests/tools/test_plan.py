@@ -30,7 +30,7 @@ def test_every_run_of_the_shipped_queue_can_be_composed():
 
 def test_any_prefix_of_a_study_is_balanced_over_games_and_agents():
     plan = read_plan(SHIPPED)
-    runs = plan.runs(plan.study("minatar"))
+    runs = plan.study("minatar").runs()
     assert [spec.seed for spec in runs] == [0] * 15 + [1] * 15 + [2] * 15
     assert len({(spec.env, spec.agent) for spec in runs[:15]}) == 15
 
@@ -43,23 +43,13 @@ def test_an_id_follows_from_the_content_alone_and_stays():
     assert Spec("CartPole-v1", "dqn", "small", 1, 600, 3, one.settings).id != one.id
 
 
-def test_a_learning_rate_reaches_tuned_studies_alone_and_makes_other_runs(tmp_path):
-    other = QUEUE.replace('"tiny"', '"other"') + "tuned = true\n"
-    plain = plan_of(tmp_path, QUEUE + other)
-    tuned = plan_of(tmp_path, "[learning_rates]\ndqn = 5e-4\n" + QUEUE + other)
-    for name, same in (("tiny", True), ("other", False)):
-        before, after = plain.runs(plain.study(name)), tuned.runs(tuned.study(name))
-        assert ([spec.id for spec in before] == [spec.id for spec in after]) == same
-    assert "--learning-rate=0.0005" in tuned.runs(tuned.study("other"))[0].flags
-
-
 @pytest.mark.parametrize(
     ("before", "after", "sentence"),
     [
         ("agents =", "agent =", "there is no key 'agent'. Did you mean 'agents'?"),
         ("steps = 600", "", "it needs steps"),
         ("steps = 600", 'steps = "many"', "steps cannot be 'many'"),
-        ("[[study]]", "[[studies]]", "it takes [learning_rates] and [[study]]"),
+        ("[[study]]", "[[studies]]", "it takes [[study]] alone"),
         ("seeds = [0, 1]", "seeds = [0, 1", "cannot be read"),
         ("steps = 600", "steps = 600\ngrid = { n_step = 3 }", "takes a list of values"),
         ('["dqn"]', '["dqm"]', "unknown agent 'dqm'"),

@@ -61,7 +61,7 @@ def _pong(asked: argparse.Namespace) -> int:
     site.folder.mkdir(parents=True, exist_ok=True)
     with hold(site.lock, f"the study {PONG} of this clone is being run"):
         plan = _plan(asked, site.home)
-        begun = [site.commit_file(spec.id) for spec in plan.runs(plan.study(PONG))]
+        begun = [site.commit_file(spec.id) for spec in plan.study(PONG).runs()]
         commits = [path.read_text(encoding="utf-8") for path in begun if path.exists()]
         commit = commits[0] if commits else head(site.home)
     launch(site, commit, [*_words(asked), "--study", PONG], asked.python)

@@ -6,10 +6,11 @@ from pathlib import Path
 
 from quantail.errors import QuantailError
 from quantail.files import write_text
+from quantail.recipes import compose
 from quantail.text import counted
 from tools.results import tables
 from tools.results.figure import draw_curves
-from tools.results.plan import Plan
+from tools.results.plan import Plan, value_text
 from tools.results.sections import Section, published, sections
 from tools.results.site import Site
 from tools.results.table import RunRow
@@ -28,7 +29,7 @@ def write_page(site: Site, plan: Plan) -> Path:
     rows, curves = site.tables.read()
     known = sections(plan, rows, curves)
     parts = [_introduction(rows, plan)]
-    parts += [_section(section, plan, site.results) for section in known if section.rows]
+    parts += [_section(section, site.results) for section in known if section.rows]
     if left := [section.title for section in known if not section.rows]:
         parts.append("Planned, without a finished run yet: " + "; ".join(left) + ".")
     write_text(path, "\n\n".join([*parts, MARK]) + before.partition(MARK)[2])
@@ -36,7 +37,7 @@ def write_page(site: Site, plan: Plan) -> Path:
 
 
 def _introduction(rows: dict[str, RunRow], plan: Plan) -> str:
-    planned = {spec.id for study in plan.studies for spec in plan.runs(study)}
+    planned = {spec.id for study in plan.studies for spec in study.runs()}
     done = [row for name, row in rows.items() if name in planned]
     text = [
         "# Results",
@@ -64,7 +65,7 @@ def _introduction(rows: dict[str, RunRow], plan: Plan) -> str:
     return "\n\n".join(text)
 
 
-def _section(section: Section, plan: Plan, folder: Path) -> str:
+def _section(section: Section, folder: Path) -> str:
     text = [f"## {section.title}", _budget(section)]
     if section.is_grid:
         text.append(tables.grid(section))
@@ -89,8 +90,8 @@ def _section(section: Section, plan: Plan, folder: Path) -> str:
                 table,
             ]
     if not section.reported:
-        text += _choice(section, plan)
-    text += [_shown(section, clear, plan), _protocols(section)]
+        text += _choice(section)
+    text += [_shown(section, clear), _protocols(section)]
     return "\n\n".join(text)
 
 
@@ -102,46 +103,46 @@ def _budget(section: Section) -> str:
     return f"{done} of {counted(planned, 'run')}, {steps} steps each.{ended}"
 
 
-def _choice(section: Section, plan: Plan) -> list[str]:
-    """Say which combination is best for each agent, and whether the queue uses it."""
-    lines = ["These runs choose settings; their seeds are not used again."]
+def _choice(section: Section) -> list[str]:
+    """Say which combination is best for each agent, and whether its preset has it."""
+    lines = ["These runs choose settings; their seeds are not used again. Games count equally."]
+    study = section.studies[0]
     for agent in section.agents:
         found = tables.best(section, agent)
         if found is None:
             lines.append(f"- `{agent}`: not all runs are done.")
             continue
-        combination, value, runs = found
+        combination, means, runs = found
         words = ", ".join(f"{name} {text}" for name, text in combination)
-        grid = section.studies[0].grid
-        edge = [n for n, text in combination if text in (str(grid[n][0]), str(grid[n][-1]))]
+        games = zip(section.envs, means, strict=True)
+        scores = ", ".join(f"{tables.name(env)} {mean:.1f}" for env, mean in games)
+        edge = [n for n, text in combination if text in (str(study.grid[n][0]), str(study.grid[n][-1]))]
         note = ", at the edge of the grid" if edge else ""
-        used = plan.learning_rates.get(agent)
-        used_text = f"the queue uses {used:g}" if used is not None else "the queue uses the preset's own"
+        preset = compose(study.preset, {"agent": agent}).to_dict()
+        used = ", ".join(value_text(preset[name]) for name, _ in combination)
         lines.append(
-            f"- `{agent}`: best with {words} ({value:.1f}, {counted(runs, 'run')}{note}); {used_text}."
+            f"- `{agent}`: best with {words} ({scores}; {counted(runs, 'run')}{note}); the preset "
+            f"`{study.preset}` has {used} for it."
         )
     return ["\n".join([lines[0], "", *lines[1:]])]
 
 
-def _shown(section: Section, clear: list[str], plan: Plan) -> str:
+def _shown(section: Section, clear: list[str]) -> str:
     """Say what the section shows and what it does not, from the numbers of its runs."""
     counts = sorted({len(rows) for rows in section.runs.values()})
     seeds = counted(counts[0], "seed") if len(counts) == 1 else f"{counts[0]} to {counts[-1]} seeds"
     shows = "; ".join(clear) or "no two agents can be told apart yet"
     if section.is_grid or len(section.agents) < 2:
         shows = "the scores above"
-    limits = [f"an order where intervals overlap ({seeds} a cell)"]
+    one = not section.is_grid and len(section.agents) < 2
+    limits = [] if one else [f"an order where intervals overlap ({seeds} a cell)"]
     if clear:
         limits.append(
             "that every one of these pairs would come out again: many pairs were compared"
             + f", and with fewer than {FEW} seeds intervals are too narrow" * (counts[-1] < FEW)
         )
-    if any(study.tuned for study in section.studies) and not section.is_grid:
-        limits.append(
-            "agents at their best in every game: learning rates were chosen on one game"
-            if plan.learning_rates
-            else "agents at their best: all have the learning rate of the preset"
-        )
+    if not section.is_grid:
+        limits.append("agents at their best: settings were not tuned for each game")
     if len(section.rows) < sum(section.planned.values()):
         limits.append("the whole study, which is not finished")
     if counts[-1] < 2:

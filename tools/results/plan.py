@@ -60,12 +60,11 @@ class Study:
     settings: dict[str, Any] = field(default_factory=dict)
     grid: dict[str, list[Any]] = field(default_factory=dict)
     reported: bool = True
-    tuned: bool = False  # whether agents have the learning rates of [learning_rates]
     background: bool = True  # False: a command of its own runs it
     threads: int = 1
     hours: float = 0.0  # of training, at most; 0 is no limit
 
-    def runs(self, learning_rates: dict[str, float]) -> list[Spec]:
+    def runs(self) -> list[Spec]:
         """Return the runs in their order: seeds are outermost, so that any prefix is balanced."""
         combinations = [
             dict(zip(self.grid, values, strict=True))
@@ -79,7 +78,7 @@ class Study:
                 seed,
                 self.steps,
                 self.final_episodes,
-                self._settings(combination, learning_rates.get(agent)),
+                self._settings(combination),
             )
             for seed in self.seeds
             for combination in combinations
@@ -87,13 +86,12 @@ class Study:
             for agent in self.agents
         ]
 
-    def _settings(self, combination: dict[str, Any], learning_rate: float | None) -> Settings:
-        rate = {} if learning_rate is None or not self.tuned else {"learning_rate": learning_rate}
+    def _settings(self, combination: dict[str, Any]) -> Settings:
         evaluations = {
             "evaluation_every": self.evaluation_every,
             "evaluation_episodes": self.evaluation_episodes,
         }
-        changed = {**rate, **self.settings, **combination, **evaluations}
+        changed = {**self.settings, **combination, **evaluations}
         return tuple((name, value_text(value)) for name, value in changed.items())
 
 
@@ -102,17 +100,13 @@ class Plan:
     """The studies of the queue, in their order."""
 
     studies: tuple[Study, ...]
-    learning_rates: dict[str, float] = field(default_factory=dict)
-
-    def runs(self, study: Study) -> list[Spec]:
-        return study.runs(self.learning_rates)
 
     def background(self) -> list[tuple[Study, Spec]]:
         """Return every run of the queue once, in order, with the first study that has it."""
         found: dict[str, tuple[Study, Spec]] = {}
         for study in self.studies:
             if study.background:
-                for spec in self.runs(study):
+                for spec in study.runs():
                     found.setdefault(spec.id, (study, spec))
         return list(found.values())
 

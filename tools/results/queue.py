@@ -140,7 +140,7 @@ def run_alone(site: Site, plan: Plan, name: str, python: str = sys.executable) -
     with hold(site.lock, f"the study {name} of this clone is being run"), stopping(children):
         site.tables.restore()
         done, _ = site.tables.read()
-        left = [spec for spec in plan.runs(study) if spec.id not in done]
+        left = [spec for spec in study.runs() if spec.id not in done]
         print(f"{name}: {counted(len(left), 'run')} to do", flush=True)
         for spec in left:
             try:

@@ -22,7 +22,6 @@ KEYS = {
     "evaluation_episodes": int,
     "final_episodes": int,
     "reported": bool,
-    "tuned": bool,
     "background": bool,
     "threads": int,
     "hours": int | float,
@@ -31,7 +30,6 @@ OPTIONAL = {
     "settings": {},
     "grid": {},
     "reported": True,
-    "tuned": False,
     "background": True,
     "threads": 1,
     "hours": 0,
@@ -44,18 +42,15 @@ def read_plan(path: Path) -> Plan:
         content = tomllib.loads(path.read_text(encoding="utf-8"))
     except (OSError, UnicodeDecodeError, tomllib.TOMLDecodeError) as error:
         raise QuantailError(f"the queue {path} cannot be read: {error}") from error
-    rates, entries = content.pop("learning_rates", {}), content.pop("study", [])
-    if content or not isinstance(rates, dict) or not isinstance(entries, list):
-        wrong = ", ".join(content) or "a value of the wrong kind"
-        raise QuantailError(f"the queue {path} has {wrong}: it takes [learning_rates] and [[study]].")
-    for agent, rate in rates.items():
-        if not isinstance(rate, int | float) or rate <= 0:
-            raise QuantailError(f"the queue {path}: the learning rate of {agent} is {rate!r}.")
+    entries = content.pop("study", [])
+    if content or not isinstance(entries, list):
+        wrong = ", ".join(content) or "a study of the wrong kind"
+        raise QuantailError(f"the queue {path} has {wrong}: it takes [[study]] alone.")
     studies = tuple(_study(path, entry) for entry in entries)
     names = [study.name for study in studies]
     if twice := {name for name in names if names.count(name) > 1}:
         raise QuantailError(f"the queue {path} has two studies {', '.join(twice)}.")
-    return Plan(studies, {agent: float(rate) for agent, rate in rates.items()})
+    return Plan(studies)
 
 
 def _study(path: Path, entry: dict[str, Any]) -> Study:
@@ -77,7 +72,7 @@ def require_trainable(plan: Plan) -> None:
     """Raise an error if an agent, a preset or a setting of the plan does not exist."""
     seen = set()
     for study in plan.studies:
-        for spec in plan.runs(study):
+        for spec in study.runs():
             key = (spec.env, spec.agent, spec.preset, spec.settings)
             if key not in seen:
                 seen.add(key)

@@ -103,7 +103,7 @@ def sections(plan: Plan, rows: dict[str, RunRow], curves: dict[str, Curve]) -> l
         planned: dict[Key, int] = {}
         runs: dict[Key, list[RunRow]] = {}
         for study in studies:
-            for spec in plan.runs(study):
+            for spec in study.runs():
                 own = tuple(pair for pair in spec.settings if pair[0] in study.grid)
                 key = (spec.env, spec.agent, own)
                 planned[key] = planned.get(key, 0) + 1

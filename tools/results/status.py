@@ -41,7 +41,7 @@ def status(site: Site, plan: Plan) -> str:
     speed = Speed(rows.values())
     lines = [_running(site)]
     for study in plan.studies:
-        runs = [spec for owner, spec in background if owner is study] or plan.runs(study)
+        runs = [spec for owner, spec in background if owner is study] or study.runs()
         left = [spec for spec in runs if spec.id not in rows]
         hours = sum(speed.seconds(spec) for spec in left) / 3600
         cost = f"about {hours:.1f} core-hours left" if left else "done"

@@ -105,21 +105,26 @@ def grid(section: Section) -> str:
     return table([", ".join(axes), *label], rows)
 
 
-def best(section: Section, agent: str) -> tuple[Settings, float, int] | None:
-    """Return the combination with the highest mean over games, its mean, and its number of runs.
+def best(section: Section, agent: str) -> tuple[Settings, list[float], int] | None:
+    """Return the best combination, its mean in every game, and its number of runs.
 
+    Games count equally: in each, the best mean is 1 and the worst 0, and the average over games decides.
     None unless every combination has all its runs.
     """
-    means: dict[Settings, tuple[float, int]] = {}
+    means: dict[Settings, list[float]] = {}
+    runs = 0
     for combination in section.combinations:
         rows = [section.of(env, agent, combination) for env in section.envs]
         wanted = [section.planned.get((env, agent, combination), 0) for env in section.envs]
         if [len(one) for one in rows] != wanted:
             return None
-        values = [row.mean for one in rows for row in one]
-        means[combination] = (float(np.mean(values)), len(values))
-    top = max(means, key=lambda one: means[one][0])
-    return top, *means[top]
+        means[combination] = [float(np.mean([row.mean for row in one])) for one in rows]
+        runs = sum(wanted)
+    found = np.array(list(means.values()))  # [combinations, games]
+    low, high = found.min(axis=0), found.max(axis=0)
+    shares = (found - low) / np.where(high > low, high - low, 1)
+    top = list(means)[int(shares.mean(axis=1).argmax())]
+    return top, means[top], runs
 
 
 def _square(section: Section, env: str, agent: str) -> str:
