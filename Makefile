@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: train test lint types unit test-slow wheel bits race agents lock clean
+.PHONY: train test lint types unit test-slow wheel bits race lock clean
 .PHONY: results results-update results-status results-check results-page results-pong
 
 # `make train STEPS=5000` trains for less.
@@ -43,10 +43,6 @@ bits: .venv/installed
 race: .venv/installed
 	OMP_NUM_THREADS=1 $(BIN)/python tools/race.py $(or $(BASE),HEAD) $(if $(RUN),--checkpoint $(RUN),$(ROWS))
 
-# Every agent on MinAtar Breakout for the default budget, and the table of scores. Given again, it goes on.
-agents: .venv/installed
-	$(BIN)/python benchmarks/agents.py --out runs/agents --table runs/agents/scores.csv
-
 # Go on with the queue in results/queue.toml, at the lowest priority and from a worktree of the present
 # commit. Stop it at any time; given again, it goes on. `make results JOBS=2` does two runs at a time.
 results: .venv/installed
@@ -68,7 +64,7 @@ results-check: .venv/installed
 results-page: .venv/installed
 	$(BIN)/python -m tools.results page
 
-# Train Pong from pixels with two threads, or resume it: two hours of training in all.
+# Train Pong from pixels, or resume it: two hours of training in all, on one core.
 results-pong: .venv/installed
 	$(BIN)/python -m tools.results pong
 

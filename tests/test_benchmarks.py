@@ -1,6 +1,5 @@
 """Every benchmark still runs, with its smallest setting, and measures what it says."""
 
-import csv
 import runpy
 from pathlib import Path
 
@@ -30,27 +29,6 @@ def test_more_fractions_in_strata_vary_less_than_few_independent_ones(cartpoles,
     with pytest.raises(SystemExit):
         benchmark["main"]([str(cartpoles / "dqn-0"), "2"])
     assert "an agent that samples τ" in capsys.readouterr().err
-
-
-def test_the_table_of_agents_is_the_same_when_the_command_is_given_again(tmp_path, capsys):
-    benchmark = script("agents")
-    benchmark["measure"].__globals__.update(EPISODES=2)
-    table = tmp_path / "scores.csv"
-    words = ["CartPole-v1", "--agents", "dqn", "--jobs", "1", "--out", str(tmp_path / "runs")]
-    words += [
-        "--table",
-        str(table),
-        "--set",
-        "steps=200",
-        "learning_starts=100",
-        "evaluation_episodes=2",
-    ]
-    benchmark["main"](words)
-    first = table.read_text()
-    benchmark["main"](words)  # the run is complete, so it is not trained again
-    assert table.read_text() == first
-    (row,) = csv.DictReader(first.splitlines())
-    assert (row["agent"], row["steps"], row["best_at"]) == ("dqn", "200", "200")
 
 
 def test_a_world_gets_a_row_of_errors(tmp_path, capsys):
