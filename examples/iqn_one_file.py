@@ -285,7 +285,7 @@ def train(s: Settings) -> ImplicitQuantileNetwork:
     observation, _ = env.reset(seed=int(episodes.integers(2**31)))
     for step in range(1, s.steps + 1):
         explore = exploration.random() < epsilon_at(step - 1, s)
-        action = int(exploration.integers(num_actions))
+        action = int(num_actions * exploration.random())
         if not explore:
             action = greedy_action(online, observation, acting_taus, s)
 

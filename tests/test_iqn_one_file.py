@@ -91,7 +91,7 @@ def test_one_file_and_the_library_learn_the_same_weights_bit_for_bit(changes, de
         assert torch.equal(ours, theirs)
 
 
-@pytest.mark.parametrize(("kernels", "most"), [("torch", 1e-4), ("auto", 1e-3)])
+@pytest.mark.parametrize(("kernels", "most"), [("torch", 1e-4), ("auto", 5e-3)])
 def test_they_agree_to_rounding_where_the_library_skips_zeros(kernels, most, tmp_path):
     # Rounding is amplified in time: with seed 0 the difference is 1e-7 at step 1,500, but 2e-2 at 2,000.
     settings, weights = in_one_file(steps=1_400)

@@ -99,7 +99,7 @@ class Actor:
         observation, reward, terminated, truncated, info = self._step(index, action)
         episode.actions.append(action)
         episode.score += reward
-        self.observations[index] = torch.from_numpy(observation)
+        self.observations.numpy()[index] = observation
         over = terminated or truncated
         if over:
             self.episodes[index] = self._begin(index)
@@ -122,7 +122,7 @@ class Actor:
     def _begin(self, index: int) -> Episode:
         episode = Episode(int(self.seeds.integers(2**31)))
         observation, _ = self.envs[index].reset(seed=episode.seed)
-        self.observations[index] = torch.from_numpy(observation)
+        self.observations.numpy()[index] = observation
         return episode
 
     def replay_episode(self, index: int, episode: Episode, expected: Array) -> bool:
@@ -140,7 +140,7 @@ class Actor:
             over = terminated or truncated
         same = not over and score == episode.score and np.array_equal(observation, expected)
         if same:
-            self.observations[index] = torch.from_numpy(observation)
+            self.observations.numpy()[index] = observation
             self.episodes[index] = episode
         else:
             self.episodes[index] = self._begin(index)

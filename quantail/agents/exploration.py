@@ -47,8 +47,9 @@ class EpsilonGreedy(Exploration):
         epsilon: float,
         generator: np.random.Generator,
     ) -> Actions:
-        explore = generator.random(num_envs) < epsilon
-        actions: Actions = generator.integers(num_actions, size=num_envs)
+        draws = generator.random((2, num_envs))  # in one call
+        explore = draws[0] < epsilon
+        actions: Actions = (num_actions * draws[1]).astype(np.int64)
         if not explore.all():
             actions = np.where(explore, actions, values().argmax(dim=1).cpu().numpy())
         return actions

@@ -67,7 +67,7 @@ def _kernels() -> str:
 
     if load_kernels() is None:
         return "torch alone: pip install 'quantail[fast]' brings compiled ones"
-    return "compiled by numba, for implicit networks on the CPU"
+    return "compiled by numba, for implicit networks, quantile losses and MinAtar on the CPU"
 
 
 def _allocator() -> str:

@@ -30,6 +30,24 @@ class Adam(torch.optim.Adam):
     def __init__(self, parameters: Iterable[Tensor], lr: float, config: AdamConfig) -> None:
         super().__init__(parameters, lr=lr, eps=config.adam_epsilon, fused=True)
 
+    @torch.no_grad()
+    def step_whole(self, parameter: Tensor) -> None:
+        """Take the same step where there is this parameter alone, in half the time for a small one.
+
+        It makes the fused call at once; `step` spends more on the Python around it.
+        """
+        (group,), state, gradient = self.param_groups, self.state[parameter], parameter.grad
+        if not state or gradient is None or type(self) is not Adam:  # or before the first step
+            self.step()
+            return
+        beta1, beta2 = group["betas"]
+        state["step"] += 1
+        torch._fused_adam_(
+            [parameter], [gradient], [state["exp_avg"]], [state["exp_avg_sq"]], [], [state["step"]],
+            lr=group["lr"], beta1=beta1, beta2=beta2, weight_decay=group["weight_decay"],
+            eps=group["eps"], amsgrad=False, maximize=False,
+        )  # fmt: skip
+
 
 class CenteredRMSProp(torch.optim.Optimizer):
     """DQN's RMSProp: g / √(E[g²] − E[g]² + ε), with ε inside the root (torch's own has it outside)."""

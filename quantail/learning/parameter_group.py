@@ -15,9 +15,9 @@ ALIGNED = 16  # floats: every parameter begins at a multiple of 64 bytes
 class ParameterGroup:
     """Parameters with their optimizer.
 
-    Where the optimizer works element by element, all parameters are views of one tensor, and so are
-    their gradients: the optimizer then has one tensor to move, which takes half the time for a small
-    network. Names, shapes and values in a checkpoint are those of the single parameters.
+    Where the optimizer works element by element, all parameters are views of one tensor, and their
+    gradients are copied into another: the optimizer then has one tensor to move, which takes half the
+    time for a small network. Names, shapes and values in a checkpoint are those of single parameters.
     """
 
     def __init__(
@@ -26,6 +26,7 @@ class ParameterGroup:
         self.parameters, self._build = list(parameters), build
         self._flat: nn.Parameter | None = None
         self._views: dict[nn.Parameter, Callable[[Tensor], Tensor]] = {}
+        self._gradients: dict[nn.Parameter, Tensor] = {}  # where those of the parameters are copied to
         self.optimizer = build(self.parameters)
         if getattr(self.optimizer, "elementwise", False):
             self._flatten()
@@ -48,25 +49,32 @@ class ParameterGroup:
             parameter.data = view(flat)
         self._flat = nn.Parameter(flat)
         self._whole.grad = torch.zeros_like(flat)
+        self._gradients = {one: view(self._whole.grad) for one, view in self._views.items()}
 
     def zero_grad(self) -> None:
-        """Set all gradients to zero."""
-        if self._flat is None:
-            self.optimizer.zero_grad(set_to_none=True)
-            return
-        gradient = self._whole.grad
-        assert gradient is not None
-        gradient.zero_()
-        for parameter, view in self._views.items():
-            if parameter.grad is None or parameter.grad._base is not gradient:  # set by somebody else
-                parameter.grad = view(gradient)
+        """Forget all gradients."""
+        for parameter in self.parameters:
+            parameter.grad = None
 
     def step(self, gradient_clip: float = 0.0) -> None:
         """Move the parameters along their gradients, whose norm is first clipped if that is above 0."""
+        if self._flat is not None:
+            self._gather()
         if gradient_clip:
             moved = self.parameters if self._flat is None else [self._whole]
             torch.nn.utils.clip_grad_norm_(moved, gradient_clip)
-        self.optimizer.step()
+        if self._flat is not None and hasattr(self.optimizer, "step_whole"):
+            self.optimizer.step_whole(self._flat)
+        else:
+            self.optimizer.step()
+
+    def _gather(self) -> None:
+        """Copy the gradients to where the optimizer reads them."""
+        found = {one: one.grad for one in self.parameters if one.grad is not None}
+        for one in self._gradients.keys() - found.keys():
+            self._gradients[one].zero_()
+        if found:
+            torch._foreach_copy_([self._gradients[one] for one in found], list(found.values()))
 
     def state_of(self, parameter: nn.Parameter) -> dict[str, Tensor]:
         """Return what the optimizer keeps of a parameter; nothing before the first step."""
@@ -88,7 +96,8 @@ class ParameterGroup:
             return
         if self._flat is None:
             for parameter, state in states.items():
-                self.optimizer.state[parameter].update(state)
+                kept = {name: value.clone() for name, value in state.items()}
+                self.optimizer.state[parameter].update(kept)
             return
         kept = state_shapes(self._build, self._whole)
         for name, value in kept.items():

@@ -6,18 +6,30 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from quantail.networks.kernels import applies, load_kernels
+
 
 def quantile_huber_loss(
-    predictions: Tensor, taus: Tensor, targets: Tensor, kappa: float, weights: Tensor | None = None
+    predictions: Tensor,
+    taus: Tensor,
+    targets: Tensor,
+    kappa: float,
+    weights: Tensor | None = None,
+    compiled: bool = False,
 ) -> Tensor:
     """Σ_i E_j[ρ^κ_τi(δ_ij)], δ_ij = target_j − prediction_i: the IQN loss (equation 3).
 
     predictions [batch, N], taus [batch, N], targets [batch, N'] -> [batch]. The sum is over the N
     predictions, the mean over the N' targets, whose probabilities are `weights` or equal.
     κ = 0 is the plain quantile loss |τ − 1{δ < 0}| |δ|. Gradients go to the predictions and to τ.
+    `compiled` asks for the compiled kernel, where it applies.
     """
     probabilities = torch.full_like(targets, 1 / targets.shape[1]) if weights is None else weights
-    losses: Tensor = _QuantileHuber.apply(predictions, taus, targets, probabilities, kappa)  # type: ignore[no-untyped-call]
+    given = (predictions, taus, targets, probabilities)
+    compiled = compiled and all(applies(one) and one.dtype == torch.float32 for one in given)
+    losses: Tensor = _QuantileHuber.apply(  # type: ignore[no-untyped-call]
+        *given, kappa, compiled
+    )
     return losses
 
 
@@ -26,8 +38,19 @@ class _QuantileHuber(torch.autograd.Function):
 
     @staticmethod
     def forward(
-        ctx: Any, predictions: Tensor, taus: Tensor, targets: Tensor, probabilities: Tensor, kappa: float
+        ctx: Any,
+        predictions: Tensor,
+        taus: Tensor,
+        targets: Tensor,
+        probabilities: Tensor,
+        kappa: float,
+        compiled: bool,
     ) -> Tensor:
+        if compiled:
+            given = (predictions, taus, targets, probabilities)
+            losses, of_predictions, of_taus = load_kernels().quantile_huber_slopes(*given, kappa)
+            ctx.save_for_backward(of_predictions, of_taus)
+            return losses  # type: ignore[no-any-return]
         delta = targets.unsqueeze(1) - predictions.unsqueeze(2)  # [batch, N, N']
         level, probability = taus.unsqueeze(2), probabilities.unsqueeze(1)
         below = delta < 0
@@ -38,14 +61,15 @@ class _QuantileHuber(torch.autograd.Function):
         if ctx.needs_input_grad[1]:
             of_taus = torch.where(below, -sizes, sizes).mul_(probability).sum(dim=2)
         losses = (sizes * weight).sum(dim=(1, 2))
-        ctx.save_for_backward(weight.mul_(inner).sum(dim=2), of_taus)
+        ctx.save_for_backward(weight.mul_(inner).sum(dim=2).neg_(), of_taus)
         return losses
 
     @staticmethod
     def backward(ctx: Any, gradient: Tensor) -> tuple[Tensor | None, ...]:
         slopes, of_taus = ctx.saved_tensors
         scale = gradient.unsqueeze(1)
-        return -slopes * scale, None if of_taus is None else of_taus * scale, None, None, None
+        of_taus = of_taus * scale if ctx.needs_input_grad[1] else None
+        return slopes * scale, of_taus, None, None, None, None
 
 
 def huber(delta: Tensor, kappa: float) -> Tensor:

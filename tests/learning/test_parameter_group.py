@@ -108,3 +108,37 @@ def test_gradients_that_somebody_has_removed_are_not_lost():
     step(group)
     for mine, one in zip(group.parameters, other.parameters, strict=True):
         np.testing.assert_array_equal(mine.detach(), one.detach())
+
+
+def test_a_parameter_that_a_loss_does_not_reach_has_no_gradient_left_from_before():
+    group = ParameterGroup(parameters(), adam)
+    step(group)
+    first = group.parameters[0]
+    before = group.state_of(first)["exp_avg"].clone()
+    group.zero_grad()
+    loss_of(group.parameters[1:]).backward()
+    group.step()
+    torch.testing.assert_close(group.state_of(first)["exp_avg"], 0.9 * before)
+
+
+def test_a_step_without_any_gradient_is_one_of_zero_gradients():
+    group = ParameterGroup(parameters(), adam)
+    step(group)
+    before = group.state_of(group.parameters[1])["exp_avg"].clone()
+    group.zero_grad()
+    group.step()
+    torch.testing.assert_close(group.state_of(group.parameters[1])["exp_avg"], 0.9 * before)
+
+
+def test_the_step_of_a_subclass_of_adam_is_its_own():
+    class Counting(Adam):
+        steps = 0
+
+        def step(self, closure=None):
+            Counting.steps += 1
+            return super().step(closure)
+
+    group = ParameterGroup(parameters(), lambda them: Counting(them, 0.01, AdamConfig(1e-3)))
+    for _ in range(3):
+        step(group)
+    assert Counting.steps == 3

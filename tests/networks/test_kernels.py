@@ -7,11 +7,13 @@ import pytest
 import torch
 import torch.nn.functional as F
 
+from quantail.distributions import ReturnDistribution
 from quantail.networks import kernels
 from quantail.networks.heads import HeadSpec
 from quantail.networks.heads.implicit import ImplicitConfig, ImplicitQuantiles
 from quantail.networks.kernels import functions
 from quantail.networks.layers import initialise, linear_layers
+from quantail.networks.losses import quantile_huber_loss
 from quantail.networks.torsos import TORSOS
 from quantail.part_config import NoConfig
 from quantail.spaces import ObservationSpec
@@ -146,9 +148,10 @@ def test_what_is_not_finite_is_not_hidden_as_a_zero(where):
 )
 def test_a_head_that_the_kernel_does_not_fit_stays_with_torch(changes):
     head = build_head(**changes)
-    assert not head.use_kernels()
     psi, taus = draw(2, 128, 8)
-    assert head.quantiles(psi, taus).shape == (2, 8, 3)
+    expected = head.quantiles(psi, taus)
+    assert head.use_kernels()  # that of the loss
+    assert torch.equal(head.quantiles(psi, taus), expected)
 
 
 def test_other_dtypes_and_learned_fractions_use_torch():
@@ -221,3 +224,74 @@ def test_the_convolution_is_that_of_float64(height, width, channels):
         assert_close(mine, one)
     with torch.no_grad():
         np.testing.assert_array_equal(torso(images), features.detach())
+
+
+@pytest.mark.parametrize("kappa", [0.0, 0.1, 1.0])
+@pytest.mark.parametrize("sizes", [(4, 5, 3), (64, 8, 8), (32, 200, 200), (3, 1, 7), (2, 9, 1)])
+def test_the_quantile_huber_loss_is_that_of_float64(sizes, kappa):
+    batch, count, others = sizes
+    generator = torch.Generator().manual_seed(0)
+    predictions, taus = torch.randn(2, batch, count, generator=generator)
+    targets, weights = 3 * torch.randn(2, batch, others, generator=generator)
+    weights = weights.softmax(dim=1)
+
+    def of(dtype, compiled):
+        given = [one.to(dtype, copy=True).requires_grad_() for one in (predictions, taus.sigmoid())]
+        rest = [one.to(dtype) for one in (targets, weights)]
+        losses = quantile_huber_loss(*given, rest[0], kappa, rest[1], compiled)
+        scale = torch.linspace(-1, 2, batch, dtype=dtype)
+        return losses, *torch.autograd.grad((scale * losses).sum(), given)
+
+    for mine, one in zip(of(torch.float32, True), of(torch.float64, False), strict=True):
+        assert_close(mine, one, 2e-6)
+
+
+def test_the_loss_of_a_prediction_that_is_not_a_number_is_not_one():
+    for kappa in (0.0, 1.0):
+        predictions = torch.tensor([[0.0, float("nan")], [0.0, 1.0]])
+        losses = quantile_huber_loss(
+            predictions, torch.full((2, 2), 0.5), torch.ones(2, 3), kappa, compiled=True
+        )
+        assert losses.isnan().tolist() == [True, False]
+
+
+@pytest.mark.parametrize("wrong", ["taus", "targets", "weights", "dtype"])
+def test_a_loss_whose_parts_do_not_fit_is_refused(wrong):
+    shapes = {"predictions": (4, 3), "taus": (4, 3), "targets": (4, 5), "weights": (4, 5)}
+    if wrong in shapes:
+        shapes[wrong] = (5, 3)
+    parts = {name: torch.ones(shape) for name, shape in shapes.items()}
+    if wrong == "dtype":
+        parts["targets"] = parts["targets"].double()
+    with pytest.raises((TypeError, RuntimeError)):
+        functions.quantile_huber_slopes(*parts.values(), 1.0)
+
+
+def test_kernels_do_not_depend_on_torchs_default_dtype():
+    head = build_head()
+    assert head.use_kernels()
+    psi, taus = draw(4, 128, 8)
+    actions, target = torch.tensor([0, 1, 2, 0]), ReturnDistribution(torch.randn(4, 8))
+
+    def losses():
+        head.zero_grad()
+        found = head.loss(psi, actions, target, lambda *_: taus).losses
+        found.sum().backward()
+        return [found.detach(), *(one.grad.clone() for one in head.parameters())]
+
+    expected = losses()
+    torch.set_default_dtype(torch.float64)
+    try:
+        found = losses()
+    finally:
+        torch.set_default_dtype(torch.float32)
+    for mine, one in zip(found, expected, strict=True):
+        torch.testing.assert_close(mine, one, rtol=0, atol=0)
+
+
+def test_targets_of_another_dtype_leave_the_loss_to_torch():
+    generator = torch.Generator().manual_seed(0)
+    predictions, targets = torch.randn(2, 3, 4, generator=generator)
+    given = (predictions, torch.full((3, 4), 0.3), targets.double(), 1.0)
+    expected = quantile_huber_loss(*given)
+    torch.testing.assert_close(quantile_huber_loss(*given, compiled=True), expected, rtol=0, atol=0)

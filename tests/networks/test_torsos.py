@@ -114,6 +114,9 @@ def test_a_torsos_config_is_filled_from_the_settings_of_the_same_names():
 @pytest.mark.parametrize(
     ("changes", "says"),
     [
+        ({"nature_channels": "16,32,32"}, "nature_channels has no effect here: it is used only with"),
+        ({"torso": "nature", "nature_channels": "16,32"}, "nature_channels takes three whole numbers"),
+        ({"torso": "nature", "nature_channels": "16,0,32"}, "nature_channels"),
         ({"impala_width": 2}, "impala_width has no effect here: it is used only with torso impala"),
         ({"torso": "impala", "mlp_sizes": (8,)}, "only with torso auto or mlp, and torso is impala"),
         ({"torso": "impala", "impala_width": 0}, "impala_width takes a whole number of at least 1"),
@@ -124,3 +127,44 @@ def test_a_torsos_config_is_filled_from_the_settings_of_the_same_names():
 def test_settings_of_another_torso_are_refused(changes, says):
     with pytest.raises(QuantailError, match=says):
         compose("minatar", changes)
+
+
+@pytest.mark.parametrize("torso", ["nature", "impala"])
+@pytest.mark.parametrize("spec", [ATARI, ObservationSpec((40, 40, 3), "uint8", "hwc", 2)], ids=str)
+def test_images_in_another_order_of_memory_give_the_same_features(torso, spec):
+    built = seeded(lambda: build_torso(config(torso=torso), spec), 0)
+    images = np.random.default_rng(0).integers(0, 256, (3, *spec.input_shape)).astype(np.uint8)
+    learning = built(torch.from_numpy(images))
+    with torch.no_grad():
+        acting = built(torch.from_numpy(images))
+    by_hand = torch.from_numpy(images).double() / 255
+    by_hand = by_hand.movedim(-1, 2).flatten(1, 2) if spec.layout == "hwc" else by_hand
+    with torch.no_grad():
+        exact = built.double()
+        exact.layers[0] = torch.nn.Identity()
+        expected = exact(by_hand)
+    for found in (learning, acting):
+        torch.testing.assert_close(found, expected.float(), rtol=1e-4, atol=1e-6)
+
+
+def test_the_channels_of_nature_are_a_setting():
+    torso = build_torso(config(torso="nature", nature_channels="8,16,24"), ATARI)
+    shapes = [tuple(one.shape) for one in torso.parameters() if one.dim() == 4]
+    assert shapes == [(8, 4, 8, 8), (16, 8, 4, 4), (24, 16, 3, 3)]
+    images = torch.zeros((2, *ATARI.input_shape), dtype=torch.uint8)
+    assert torso(images).shape == (2, torso.num_features) == (2, 24 * 7 * 7)
+
+
+@pytest.mark.parametrize("spec", [ATARI, ObservationSpec((40, 40, 3), "uint8", "hwc")], ids=str)
+def test_the_users_images_stay_as_they_are_also_as_floats(spec):
+    built = seeded(lambda: build_torso(config(torso="nature"), spec), 0)
+    images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (2, *spec.input_shape)))
+    for given in (images.to(torch.uint8), images.float()):
+        before = given.clone()
+        with torch.no_grad():
+            first = built(given)
+        assert torch.equal(given, before)
+        torch.testing.assert_close(built(given), first)
+    saliency = images.float().requires_grad_()
+    built(saliency).sum().backward()
+    assert saliency.grad.abs().sum() > 0

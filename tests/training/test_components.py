@@ -165,6 +165,7 @@ def test_a_checkpoint_consists_of_the_components_of_the_run(half):
 # The other direction: what a run holds is the same after it was restored. These need not be.
 NOT_RESTORED = {
     r"\.clock\.seconds\[files\]": "the time that the checkpoint itself took",
+    r"\._gradients\b": "gradients are written before they are read",
     r"\.noise\b": "noisy layers draw their noise before each use",
     r"\.recorder\._ended\b": "`run` hands these episodes to the callbacks after each step",
     r"\.saver\._segments\b": "files of older checkpoints, which only pruning needs",

@@ -77,7 +77,8 @@ class LearnedFractions(ReturnHead):
         fractions = self.fractions(features)  # [B, N + 1]
         middles = fraction_midpoints(fractions.detach())
         predictions = self._of(features, middles, actions)  # [B, N]
-        output = quantile_loss(predictions, middles, target, self.config.kappa)
+        compiled = self.implicit.compiled_loss
+        output = quantile_loss(predictions, middles, target, self.config.kappa, compiled=compiled)
         with torch.no_grad():
             inner = self._of(features, fractions[:, 1:-1], actions)
         proposals = fraction_loss(fractions, inner, predictions)

@@ -89,6 +89,7 @@ class ImplicitQuantiles(ReturnHead):
         self.f = mlp_head(spec, spec.num_actions, inputs)
         self.v = mlp_head(spec, 1, inputs) if spec.dueling else None
         self.compiled = False  # whether `quantiles` runs in a compiled kernel
+        self.compiled_loss = False  # whether the loss does
         self.linear_layers: tuple[nn.Linear, ...] = ()  # those that it reads
 
     def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
@@ -140,7 +141,9 @@ class ImplicitQuantiles(ReturnHead):
         """IQN: the quantile Huber loss at N samples of τ (equation 3)."""
         sampled = taus(len(features), self.config.online_samples).to(features.device)  # [B, N]
         predictions = of_actions(self.quantiles(features, sampled), actions)
-        return quantile_loss(predictions, sampled, target, self.config.kappa)
+        return quantile_loss(
+            predictions, sampled, target, self.config.kappa, compiled=self.compiled_loss
+        )
 
     def unsorted_quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
         return self.quantiles(features, taus)
@@ -151,9 +154,12 @@ class ImplicitQuantiles(ReturnHead):
         return f"N {c.online_samples}, N′ {c.target_samples}, K {c.policy_samples}"
 
     def use_dense_products(self) -> None:
-        self.sparse = self.compiled = False
+        self.sparse = self.compiled = self.compiled_loss = False
 
     def use_kernels(self) -> bool:
+        if load_kernels() is None:
+            return False
+        self.compiled_loss = True
         spec, config, first, last = self.spec, self.config, self.f[0], self.f[2]
         fits = (
             self.sparse
@@ -162,13 +168,10 @@ class ImplicitQuantiles(ReturnHead):
             and config.embedding_size % KERNEL_COSINES == 0
             and spec.hidden % KERNEL_UNITS == 0
         )
-        if not fits or not isinstance(first, nn.Linear) or not isinstance(last, nn.Linear):
-            return False  # the layers are noisy
-        if load_kernels() is None:
-            return False
-        first.weight.data = first.weight.data.t().contiguous().t()  # stored as the kernel reads it
-        self.linear_layers = (self.phi.linear, first, last)
-        self.compiled = True
+        if fits and isinstance(first, nn.Linear) and isinstance(last, nn.Linear):  # not noisy
+            first.weight.data = first.weight.data.t().contiguous().t()  # stored as the kernel reads it
+            self.linear_layers = (self.phi.linear, first, last)
+            self.compiled = True
         return True
 
     def _streams(self, features: Tensor, taus: Tensor, *streams: nn.Sequential) -> list[Tensor]:

@@ -6,6 +6,7 @@ from torch import Tensor
 
 from quantail.distributions import ReturnDistribution, select_actions
 from quantail.networks.heads.base import HeadSpec, LossOutput, ReturnHead, mlp_head
+from quantail.networks.kernels import load_kernels
 from quantail.networks.losses import quantile_huber_loss
 from quantail.parts import Group
 from quantail.settings import QR, setting
@@ -47,6 +48,7 @@ class FixedQuantiles(ReturnHead):
         self.shape = (config.quantiles, spec.num_actions)
         self.f = mlp_head(spec, config.quantiles * spec.num_actions)
         self.v = mlp_head(spec, config.quantiles) if spec.dueling else None
+        self.compiled_loss = False  # whether the loss runs in a compiled kernel
 
     def distribution(self, features: Tensor, taus: TauSampler) -> ReturnDistribution:
         returns = self.f(features).unflatten(1, self.shape)  # [B, N, A]
@@ -60,7 +62,7 @@ class FixedQuantiles(ReturnHead):
         """QR-DQN: the quantile Huber loss at the midpoints of N equal intervals."""
         predictions = select_actions(self.distribution(features, taus).atoms, actions)  # [B, N]
         fixed = midpoints(predictions.shape[1]).to(predictions).expand_as(predictions)
-        return quantile_loss(predictions, fixed, target, self.config.kappa)
+        return quantile_loss(predictions, fixed, target, self.config.kappa, compiled=self.compiled_loss)
 
     def unsorted_quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
         return self.distribution(features, lambda *_: taus).atoms.transpose(1, 2)
@@ -69,10 +71,17 @@ class FixedQuantiles(ReturnHead):
     def describe(config: QuantilesConfig) -> str:
         return f"{config.quantiles} quantiles"
 
+    def use_dense_products(self) -> None:
+        self.compiled_loss = False
+
+    def use_kernels(self) -> bool:
+        self.compiled_loss = load_kernels() is not None
+        return self.compiled_loss
+
 
 def quantile_loss(
-    predictions: Tensor, taus: Tensor, target: ReturnDistribution, kappa: float
+    predictions: Tensor, taus: Tensor, target: ReturnDistribution, kappa: float, *, compiled: bool
 ) -> LossOutput:
     """Return the quantile Huber loss of predictions [B, N] at taus [B, N]; it is the priority too."""
-    losses = quantile_huber_loss(predictions, taus, target.atoms, kappa, target.probs)
+    losses = quantile_huber_loss(predictions, taus, target.atoms, kappa, target.probs, compiled)
     return LossOutput(losses, losses.detach(), predictions.detach().mean(dim=1))

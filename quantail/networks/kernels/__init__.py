@@ -35,7 +35,8 @@ def load_kernels() -> Any:
 @cache
 def announce() -> None:
     """Say once that kernels are about to be compiled, unless numba has them in its cache."""
-    folder = Path(load_kernels().quantiles8.stats.cache_path)
-    newest = max(path.stat().st_mtime for path in Path(__file__).parent.glob("*.py"))
-    if not any(path.stat().st_mtime > newest for path in folder.glob("*.nbi")):
+    kernel = load_kernels().quantiles8
+    source, folder = Path(kernel.py_func.__code__.co_filename), Path(kernel.stats.cache_path)
+    saved = [path.stat().st_mtime for path in folder.glob(f"{source.stem}.*.nbi")]
+    if not any(time > source.stat().st_mtime for time in saved):
         print("quantail: compiling kernels, about 10 s, once on this machine", file=sys.stderr)

@@ -1,7 +1,7 @@
 """Compiled loops for MinAtar's convolution: 3×3 kernels, stride 1, 16 filters, and a ReLU.
 
-Its images are nearly empty, so the loops go over the pixels that are not zero. One vector holds a value
-of all filters. Kernels are flat with the filters last, [C, 3, 3, 16].
+Its images [B, h, w, C] are nearly empty, so the loops go over the pixels that are not zero. One vector
+holds a value of all filters. Kernels are flat with the filters last, [C, 3, 3, 16].
 """
 
 import numpy as np
@@ -30,7 +30,7 @@ def convolve(addresses, sizes):
 
     The addresses are those of images, kernels, bias and features; the sizes are those of the images.
     """
-    batch, channels, height, width = sizes
+    batch, height, width, channels = sizes
     high, wide, like = height - SIDE + 1, width - SIDE + 1, zeros16()
     places = high * wide
     images = carray(floats(addresses[0]), sizes)
@@ -41,10 +41,10 @@ def convolve(addresses, sizes):
     for image in range(batch):
         for place in range(places):
             store(sums, place * FILTERS, load(like, bias, 0))
-        for channel in range(channels):
-            for y in range(height):
-                for x in range(width):
-                    pixel = images[image, channel, y, x]
+        for y in range(height):
+            for x in range(width):
+                for channel in range(channels):
+                    pixel = images[image, y, x, channel]
                     if pixel == 0:
                         continue
                     value = splat(like, pixel)
@@ -67,7 +67,7 @@ def convolution_gradients(addresses, sizes):
     The addresses are those of images, features, the features' gradient, and the two gradients, which are
     zero at first; the sizes are those of the images.
     """
-    batch, channels, height, width = sizes
+    batch, height, width, channels = sizes
     high, wide, like = height - SIDE + 1, width - SIDE + 1, zeros16()
     places = high * wide
     images = carray(floats(addresses[0]), sizes)
@@ -86,10 +86,10 @@ def convolution_gradients(addresses, sizes):
             value = where_positive(load(like, found, 0), load(like, of_sums, place * FILTERS))
             store(of_sums, place * FILTERS, value)
             bias = fma(value, splat(like, np.float32(1)), bias)
-        for channel in range(channels):
-            for y in range(height):
-                for x in range(width):
-                    pixel = images[image, channel, y, x]
+        for y in range(height):
+            for x in range(width):
+                for channel in range(channels):
+                    pixel = images[image, y, x, channel]
                     if pixel == 0:
                         continue
                     value = splat(like, pixel)

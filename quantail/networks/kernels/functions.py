@@ -11,6 +11,7 @@ from torch.autograd.function import once_differentiable
 
 from quantail.networks.kernels.convolution import FILTERS, SIDE, convolution_gradients, convolve
 from quantail.networks.kernels.gradients import gradients8, gradients16
+from quantail.networks.kernels.losses import quantile_huber
 from quantail.networks.kernels.quantiles import GROUP, quantiles8, quantiles16
 from quantail.networks.kernels.vectors import WIDEST
 
@@ -54,7 +55,7 @@ class _Quantiles(torch.autograd.Function):
         shares = _shares(sizes)
         of_psi, stored, of_returns = torch.zeros_like(psi), _stored(weight.t()), _stored(of_returns)
         layers = (slope, offset, stored, bias, last, constant)
-        of_layers = [torch.zeros(len(shares), *one.shape) for one in layers]  # of each share
+        of_layers = [_zeros(len(shares), *one.shape) for one in layers]  # of each share
         kernel = gradients16 if _lanes(bias) == 16 else gradients8
 
         def work(share: int, states: slice) -> None:
@@ -74,13 +75,13 @@ def _forward(arguments: tuple[Tensor, ...], keeps: bool) -> tuple[Tensor, tuple[
     """Return the quantiles, and what their gradients need: cosines, φ and hidden units."""
     psi, taus, slope, offset, weight, bias, last, constant = arguments
     sizes = batch, count, features, size, units, actions = _sizes(taus, slope, last)
-    returns = torch.empty(batch, count, actions)
+    returns = _empty(batch, count, actions)
     shares = _shares(sizes)
     room = batch if keeps else len(shares)
     kept = (
-        torch.empty(room, count * size),
-        torch.empty(room, (features + GROUP) * ((count + 7) // 8 * 8)),
-        torch.empty(room, count * units),
+        _empty(room, count * size),
+        _empty(room, (features + GROUP) * ((count + 7) // 8 * 8)),
+        _empty(room, count * units),
     )
     layers = (slope, offset, _stored(weight.t()), bias, last, constant)
     kernel = quantiles16 if _lanes(bias) == 16 else quantiles8
@@ -100,16 +101,16 @@ def _forward(arguments: tuple[Tensor, ...], keeps: bool) -> tuple[Tensor, tuple[
 def _shares(sizes: tuple[int, ...]) -> list[slice]:
     """Return the states of a batch as shares for torch's threads: one where the work is small."""
     batch, count, features, _, units, _ = sizes
-    threads = min(torch.get_num_threads(), batch)
     if batch * count * features * units < WORTH_THREADS:
-        threads = 1
+        return [slice(0, batch)]
+    threads = min(torch.get_num_threads(), batch)
     ends = [batch * (share + 1) // threads for share in range(threads)]
     return [slice(begin, end) for begin, end in zip([0, *ends], ends, strict=False)]
 
 
 def _run(work: Callable[[int, slice], None], shares: list[slice]) -> None:
     """Do the work of every share, each in a thread: the kernels release Python's lock."""
-    others = [_threads().submit(work, *one) for one in list(enumerate(shares))[1:]]
+    others = [_threads().submit(work, number, shares[number]) for number in range(1, len(shares))]
     work(0, shares[0])
     for one in others:
         one.result()
@@ -137,6 +138,15 @@ def _require(tensor: Tensor, shape: tuple[int, ...]) -> None:
         raise TypeError(f"a kernel takes float32 of shape {shape}, not {tensor.dtype} of {tensor.shape}")
 
 
+def _empty(*shape: int) -> Tensor:
+    """Return a tensor as a kernel writes it, whatever torch's default dtype and device are."""
+    return torch.empty(shape, dtype=torch.float32, device="cpu")
+
+
+def _zeros(*shape: int) -> Tensor:
+    return torch.zeros(shape, dtype=torch.float32, device="cpu")
+
+
 def _stored(tensor: Tensor) -> Tensor:
     """Return the tensor as it is if its memory is in the order of its shape, or else a copy."""
     return tensor if tensor.is_contiguous() else tensor.contiguous()
@@ -148,11 +158,15 @@ def _addresses(*tensors: Tensor) -> tuple[int, ...]:
 
 
 def rectified_convolution(images: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    """Return ReLU(conv(images) + bias), flat: images [B, C, h, w], kernels of 3×3 -> [B, d]."""
+    """Return ReLU(conv(images) + bias), flat: images [B, C, h, w], kernels of 3×3 -> [B, d].
+
+    Images and kernels are copied at every call, unless they are stored with the channels of the images
+    and the filters of the kernels last.
+    """
     _require(images, (images.shape[0], weight.shape[1], *images.shape[2:]))
     _require(weight, (FILTERS, weight.shape[1], SIDE, SIDE))
     _require(bias, (FILTERS,))
-    images = _stored(images)
+    images = _stored(images.movedim(1, -1))
     if torch.is_grad_enabled() and weight.requires_grad:
         features: Tensor = _Convolution.apply(images, weight, bias)
         return features
@@ -171,7 +185,7 @@ class _Convolution(torch.autograd.Function):
     def backward(ctx: Any, of_features: Tensor) -> tuple[Tensor | None, ...]:
         images, weight, features = ctx.saved_tensors
         filters, channels = weight.shape[:2]
-        of_kernels, of_bias = torch.zeros(channels, SIDE, SIDE, filters), torch.zeros(filters)
+        of_kernels, of_bias = _zeros(channels, SIDE, SIDE, filters), _zeros(filters)
         convolution_gradients(
             _addresses(images, features, _stored(of_features), of_kernels, of_bias), tuple(images.shape)
         )
@@ -179,8 +193,24 @@ class _Convolution(torch.autograd.Function):
 
 
 def _convolved(images: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
-    batch, _, height, width = images.shape
-    features = torch.empty(batch, bias.shape[0] * (height - SIDE + 1) * (width - SIDE + 1))
+    batch, height, width, _ = images.shape
+    features = _empty(batch, bias.shape[0] * (height - SIDE + 1) * (width - SIDE + 1))
     kernels = _stored(weight.movedim(0, -1))  # filters last
     convolve(_addresses(images, kernels, bias, features), tuple(images.shape))
     return features
+
+
+def quantile_huber_slopes(
+    predictions: Tensor, taus: Tensor, targets: Tensor, probabilities: Tensor, kappa: float
+) -> tuple[Tensor, Tensor, Tensor]:
+    """Return the quantile Huber losses [B], and their slopes with the predictions and τ, [B, N]."""
+    (batch, count), others = predictions.shape, targets.shape[1]
+    given = [predictions, taus, targets, probabilities.expand(batch, others)]
+    for tensor, columns in zip(given, (count, count, others, others), strict=True):
+        _require(tensor, (batch, columns))
+    given = [_stored(one) for one in given]
+    losses, of_predictions, of_taus = _empty(batch), _empty(batch, count), _empty(batch, count)
+    quantile_huber(
+        _addresses(*given, losses, of_predictions, of_taus), (batch, count, others), float(kappa)
+    )
+    return losses, of_predictions, of_taus

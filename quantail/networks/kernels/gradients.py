@@ -8,6 +8,7 @@ from numba import carray
 
 from quantail.networks.kernels.quantiles import GROUP
 from quantail.networks.kernels.vectors import (
+    aligned,
     compiled,
     floats,
     fma,
@@ -25,7 +26,7 @@ from quantail.networks.kernels.vectors import (
     zeros16,
 )
 
-CACHED = 8192  # floats of the hidden units' gradient that stay there
+CACHED = 65536  # floats of the hidden units' gradient that stay in the second-level cache
 
 
 @compiled
@@ -72,7 +73,7 @@ def _gradients(like, addresses, sizes):
     of_last = carray(floats(addresses[12]), actions * units)
     of_constant = carray(floats(addresses[13]), actions)
     together = max(1, min(batch, CACHED // (count * units)))
-    of_hidden = np.empty(together * count * units, np.float32)
+    of_hidden = aligned(together * count * units)
     # The samples at which a feature is not zero: their numbers, where their ψ is, φ, ψ φ, and the
     # gradient of φ. There is room for one more, which is written before it is known to count.
     samples, places = np.empty(together * count + 1, np.int64), np.empty(together * count + 1, np.int64)
@@ -109,12 +110,9 @@ def _gradients(like, addresses, sizes):
                 like, feature * units, units, weight, of_weight, of_hidden, merged, samples, number,
                 psi, factors, places, of_psi, of_phi,
             )  # fmt: skip
-            for i in range(0, size, width(like)):
-                of_row = load(like, of_slope, feature * size + i)
-                for one in range(number):
-                    start = (first * count + get(samples, one)) * size + i
-                    of_row = fma(spread(like, of_phi, one), load(like, cosines, start), of_row)
-                store(of_slope, feature * size + i, of_row)
+            _slope_gradient(
+                like, feature * size, size, of_slope, of_phi, cosines, first * count, samples, number
+            )
 
 
 @compiled
@@ -192,3 +190,29 @@ def _row_gradient(
         store(of_weight, to + 6 * n, s6)
         store(of_weight, to + 7 * n, s7)
     return of_sum
+
+
+@compiled
+def _slope_gradient(like, row, size, of_slope, of_phi, cosines, first, samples, number):
+    """Add the gradient of one row of A, four vectors at a time as far as there are four."""
+    n, fours = width(like), size // (4 * width(like)) * 4 * width(like)
+    for i in range(0, fours, 4 * n):
+        to = row + i
+        s0, s1 = load(like, of_slope, to), load(like, of_slope, to + n)
+        s2, s3 = load(like, of_slope, to + 2 * n), load(like, of_slope, to + 3 * n)
+        for one in range(number):
+            value, start = spread(like, of_phi, one), (first + get(samples, one)) * size + i
+            s0 = fma(value, load(like, cosines, start), s0)
+            s1 = fma(value, load(like, cosines, start + n), s1)
+            s2 = fma(value, load(like, cosines, start + 2 * n), s2)
+            s3 = fma(value, load(like, cosines, start + 3 * n), s3)
+        store(of_slope, to, s0)
+        store(of_slope, to + n, s1)
+        store(of_slope, to + 2 * n, s2)
+        store(of_slope, to + 3 * n, s3)
+    for i in range(fours, size, n):
+        s0 = load(like, of_slope, row + i)
+        for one in range(number):
+            start = (first + get(samples, one)) * size + i
+            s0 = fma(spread(like, of_phi, one), load(like, cosines, start), s0)
+        store(of_slope, row + i, s0)

@@ -15,6 +15,7 @@ import numpy as np
 from numba import carray
 
 from quantail.networks.kernels.vectors import (
+    aligned,
     compiled,
     floats,
     fma,
@@ -32,7 +33,7 @@ from quantail.networks.kernels.vectors import (
 )
 
 GROUP = 8  # rows of A that are worked on together
-BLOCK = 64  # rows of W that stay in the cache of the processor
+CACHED = 8192  # floats of W that stay in the first-level cache
 
 
 @compiled
@@ -68,10 +69,11 @@ def _quantiles(like, addresses, sizes):
     phi = carray(floats(addresses[10]), room * (features + GROUP) * padded)
     hidden = carray(floats(addresses[11]), room * count * units)
     keeps = room == batch
-    transposed = np.zeros(size * padded, np.float32)  # the cosines of a state, [n, T]
+    transposed = aligned(size * padded)  # the cosines of a state, [n, T]
     chain = np.zeros((3, padded), np.float64)
     rows = np.empty(features + GROUP, np.int64)
-    values, starts = np.empty(BLOCK + 1, np.float32), np.empty(BLOCK + 1, np.int64)
+    block = max(1, CACHED // units)  # rows of W
+    values, starts = np.empty(block + 1, np.float32), np.empty(block + 1, np.int64)
     for state in range(batch):
         place = state if keeps else 0
         at, hidden_at = place * len(rows) * padded, place * count * units
@@ -87,8 +89,8 @@ def _quantiles(like, addresses, sizes):
             _embed(like, slope, offset, rows, number, transposed, size, phi, at)
         else:
             _embed(zeros8(), slope, offset, rows, number, transposed, size, phi, at)
-        for begin in range(0, number, BLOCK):
-            end = min(begin + BLOCK, number)
+        for begin in range(0, number, block):
+            end = min(begin + block, number)
             for t in range(count):
                 found = 0
                 for row in range(begin, end):

@@ -7,6 +7,7 @@ registers NEON) and 16 (AVX-512). LLVM splits vectors that are wider than the pr
 
 from typing import Any
 
+import numpy as np
 from llvmlite import binding, ir
 from numba import njit, types
 from numba.core import cgutils
@@ -20,6 +21,8 @@ compiled = njit(
     nogil=True,
     cache=True,
 )
+
+LINE = 16  # floats of a line of the cache
 
 WIDEST = 16 if binding.get_host_cpu_features().get("avx512f") else 8  # lanes of a register
 
@@ -63,6 +66,17 @@ def floats(typing: Any, address: Any) -> Any:
         return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
 
     return types.CPointer(types.float32)(types.intp), generate
+
+
+@compiled
+def aligned(count: Any) -> Any:
+    """Return an empty array that begins with a line of the cache; NumPy's arrays begin anywhere.
+
+    To read a vector that lies across two lines takes twice as long.
+    """
+    room = np.empty(count + LINE, np.float32)
+    begin = -(room.ctypes.data // room.itemsize) % LINE
+    return room[begin : begin + count]
 
 
 @intrinsic

@@ -1,7 +1,7 @@
 """Torsos ψ: from a batch of observations to a batch of feature vectors."""
 
 from quantail.networks.torsos.base import Torso
-from quantail.networks.torsos.cnns import MinAtarCNN, NatureCNN
+from quantail.networks.torsos.cnns import MinAtarCNN, NatureCNN, NatureConfig
 from quantail.networks.torsos.impala import ImpalaCNN
 from quantail.networks.torsos.inputs import ImageInput, VectorInput, image_shape, require_images
 from quantail.networks.torsos.mlp import MLP, MLPConfig
@@ -21,8 +21,9 @@ class AutoTorso(Torso):
         if not observation.is_image:
             return MLP(observation, config)
         _, height, width = image_shape(observation)
-        cnn = NatureCNN if min(height, width) >= NatureCNN.smallest else MinAtarCNN
-        return cnn(observation, NoConfig())
+        if min(height, width) >= NatureCNN.smallest:
+            return NatureCNN(observation, NatureConfig())
+        return MinAtarCNN(observation, NoConfig())
 
 
 TORSOS: dict[str, type[Torso]] = {

@@ -34,7 +34,7 @@ class ImpalaCNN(Torso):
     def __init__(self, observation: ObservationSpec, config: ImpalaConfig) -> None:
         super().__init__(observation, config)
         channels, height, width = require_images("impala", observation, smallest=1)
-        layers: list[nn.Module] = [ImageInput(observation)]
+        layers: list[nn.Module] = [ImageInput(observation, channels_last=True)]
         for base in CHANNELS:
             layers.append(_block(channels, base * config.impala_width))
             channels = base * config.impala_width
