@@ -42,6 +42,7 @@ def test_weights_and_biases_gets_the_metrics_also_after_the_run_is_resumed(tmp_p
     words = flags(QUICK["CartPole-v1"] | {"steps": 100, "wandb": "a-project"})
     assert command("train", "CartPole-v1", "--quiet", "--out", run, *words) == 0
     assert command("resume", run, "--steps", "200") == 0
+    wandb.teardown()  # its service writes the file in the background until the process ends
     rows = history_of(run)
     assert [row["steps"] for row in rows if "training/loss" in row][-1] == 200
     assert [row["steps"] for row in rows if "evaluation/mean" in row] == [0, 100, 200]
