@@ -78,7 +78,7 @@ results-pong: .venv/installed
 lock:
 	rm -rf .venv && $(PYTHON) -m venv .venv
 	$(PIP) install torch==2.13.0 setuptools
-	$(PIP) install -e '.[all,dev]'
+	$(PIP) install -e '.[all,dev,docs]'
 	echo '# Written by `make lock`. pandas stays below 3: arch, which rliable imports, fails on pandas 3.' > requirements.lock
 	$(BIN)/pip freeze --all --exclude-editable | grep -v '^pip==' | sed 's/+cpu$$//' >> requirements.lock
 	touch .venv/installed

@@ -21,7 +21,7 @@ ROW = re.compile(r"^\| `(\w+)` \| ([^|]*) \| ([^|]*) \| ([^|]*) \|$", re.MULTILI
 
 @pytest.mark.parametrize("agent", AGENTS)
 def test_an_agents_page_shows_its_published_settings_with_their_sources(agent):
-    page = (DOCS / "agents" / f"{agent}.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "agents" / f"{agent}.md").read_text(encoding="utf-8")
     composed = composition("atari-paper", {"agent": agent})
     config, values = composed.config, composed.config.to_dict()
     rows = {name: (value, source) for name, value, _, source in ROW.findall(page)}
@@ -52,7 +52,7 @@ def test_every_file_of_ours_that_the_docs_name_exists():
 
 
 def test_the_readme_and_the_page_of_agents_list_every_agent_and_head():
-    page = (DOCS / "agents" / "README.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "agents" / "index.md").read_text(encoding="utf-8")
     readme = (DOCS.parent / "README.md").read_text(encoding="utf-8")
     for name, recipe in AGENTS.items():
         assert f"| [{name}]({name}.md) | {recipe.parts['head']} |" in page, name
@@ -62,20 +62,20 @@ def test_the_readme_and_the_page_of_agents_list_every_agent_and_head():
 
 
 def test_the_page_of_own_parts_has_every_kind_with_its_base_class():
-    page = (DOCS / "extending.md").read_text(encoding="utf-8")
+    page = (DOCS / "guides" / "extending.md").read_text(encoding="utf-8")
     for kind, about in KINDS.items():
         base = about.base.partition(":")[2]
         assert re.search(rf"^\|[^|]*{kind}[^|]*\|[^|]*\| `[\w.]*\b{base}`", page, re.MULTILINE), kind
 
 
 def test_the_page_of_environments_lists_every_torso():
-    page = (DOCS / "environments.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "environments.md").read_text(encoding="utf-8")
     for name in ("auto", *TORSOS):
         assert f"| `{name}`" in page, name
 
 
 def test_the_example_of_a_part_of_ones_own_runs_as_it_stands(tmp_path):
-    page = (DOCS / "extending.md").read_text(encoding="utf-8")
+    page = (DOCS / "guides" / "extending.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     assert len(blocks) == 3
     script = tmp_path / "example.py"
@@ -99,7 +99,7 @@ def test_the_example_of_a_part_of_ones_own_runs_as_it_stands(tmp_path):
 
 
 def test_the_example_of_a_configuration_runs_as_it_stands(tmp_path):
-    page = (DOCS / "configuration.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "configuration.md").read_text(encoding="utf-8")
     (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     done = subprocess.run(
         [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False
@@ -109,7 +109,7 @@ def test_the_example_of_a_configuration_runs_as_it_stands(tmp_path):
 
 
 def test_the_example_of_reading_a_run_runs_as_it_stands(cartpoles, tmp_path):
-    page = (DOCS / "runs.md").read_text(encoding="utf-8")
+    page = (DOCS / "reference" / "files.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
     (block,) = [one for one in blocks if "read_run" in one]
     shutil.copytree(cartpoles / "iqn-0", tmp_path / "runs" / "demo")

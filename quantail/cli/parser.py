@@ -54,7 +54,7 @@ def add_callbacks(parser: Parser, *, hidden: bool = False) -> None:
         metavar="NAME|module:Class",
         help=argparse.SUPPRESS
         if hidden
-        else "call this callback during the run; can be repeated (see docs/extending.md)",
+        else "call this callback during the run; can be repeated (see docs/guides/extending.md)",
     )
 
 

@@ -13,7 +13,7 @@ A study is a grid of training runs and one figure. You can stop it at any time a
 `quantail study resume STUDY`. Run it again with a larger --seeds to add seeds.
 """
 SUBCOMMANDS = {
-    "grid": "run your own grid over any settings, from a TOML file (see docs/studies.md)",
+    "grid": "run your own grid over any settings, from a TOML file (see docs/guides/studies.md)",
     "status": "show which runs are done, in progress or failed, and why",
     "resume": "continue a study and retry failed runs",
     "figures": "draw the figures of a study from its results, finished or not",

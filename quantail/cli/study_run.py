@@ -45,7 +45,7 @@ def run_grid(words: list[str]) -> int:
     parser = Parser(
         prog="quantail study grid",
         description="Run the study in a TOML file: games, steps, seeds, [settings] of every run, a "
-        "[grid] of axes, and [references] for comparison. docs/studies.md describes the format.",
+        "[grid] of axes, and [references] for comparison. docs/guides/studies.md describes the format.",
     )
     parser.add_argument("file", metavar="FILE.toml", help="file of the study")
     parser.add_argument("--small", action="store_true", help="apply the table [small] of the file")

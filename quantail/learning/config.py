@@ -71,6 +71,6 @@ class LearnerConfig(Group):
     )
     compile: bool = setting(
         False,
-        "compile the update with torch.compile; slower for Atari on a CPU (see docs/performance.md)",
+        "compile the update with torch.compile; slower for Atari on a CPU",
         source="ours",
     )
