@@ -134,7 +134,7 @@ def test_a_package_that_is_installed_but_broken_says_why(tmp_path, monkeypatch):
 
 
 def test_each_extra_of_pyproject_brings_the_packages_that_are_asked_for():
-    assert {*EXTRAS, "all", "dev"} == set(OPTIONAL)
+    assert {*EXTRAS, "all", "dev", "docs"} == set(OPTIONAL)
     for name, extra in EXTRAS.items():
         brought = {canonicalize_name(Requirement(text).name) for text in OPTIONAL[name]}
         assert {canonicalize_name(package) for package in extra.packages} <= brought
