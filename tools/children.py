@@ -7,6 +7,7 @@ import subprocess
 import sys
 import threading
 from collections.abc import Callable, Mapping, Sequence
+from contextlib import suppress
 from pathlib import Path
 
 _LIBC = ctypes.CDLL(None) if sys.platform == "linux" else None
@@ -18,13 +19,18 @@ def dies_with_parent() -> Callable[[], None] | None:
     """Return a `preexec_fn` for subprocess: the kernel kills the child when this process is gone.
 
     Linux alone offers that. Elsewhere the function is None, and a child outlives a parent that is
-    killed with SIGKILL.
+    killed with SIGKILL. Linux may also share the processor between sessions first, where the child's
+    own session would have the usual priority: it is given this process's.
     """
     if _LIBC is None:
         return None
-    libc, parent = _LIBC, os.getpid()
+    libc, parent, niceness = _LIBC, os.getpid(), str(os.nice(0)).encode()
 
     def ask() -> None:
+        with suppress(OSError):  # without autogroups
+            group = os.open("/proc/self/autogroup", os.O_WRONLY)
+            os.write(group, niceness)
+            os.close(group)
         libc.prctl(_SET_DEATH_SIGNAL, signal.SIGKILL, 0, 0, 0)
         if os.getppid() != parent:  # it was killed before the kernel was asked
             os._exit(1)
