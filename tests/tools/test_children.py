@@ -14,8 +14,8 @@ def test_a_child_in_its_own_session_has_the_priority_of_its_parent_there_too(tmp
     report = f"import os; print(os.nice(0), open({str(AUTOGROUP)!r}).read().split()[-1])"
     parent = (
         "import os, sys; from pathlib import Path; from tools.children import Children; os.nice(7); "
-        f"print(Children().run([sys.executable, '-c', {report!r}], cwd=Path.cwd(), env=dict(os.environ), "
-        "log=Path(sys.argv[1]))[1])"
+        f"print(Children().run([sys.executable, '-c', {report!r}], cwd=Path.cwd(), "
+        "env=dict(os.environ), log=Path(sys.argv[1]))[1])"
     )
     code, printed = Children().run(
         [sys.executable, "-c", parent, str(tmp_path / "inner")],
