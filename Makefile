@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: train test lint types unit test-slow wheel bits race lock clean
+.PHONY: train test lint types unit test-slow wheel figures bits race lock clean
 .PHONY: results results-update results-status results-check results-page results-pong
 
 # `make train STEPS=5000` trains for less.
@@ -32,6 +32,10 @@ test-slow: .venv/installed
 # the local disk, 33 to 46 s on two idle cores, most of it for installing torch.
 wheel: .venv/installed
 	$(BIN)/python tools/check_wheel.py
+
+# Draw the figures of the docs again, or some of them: `make figures NAMES="watch report"`.
+figures: .venv/installed
+	$(BIN)/python -m tools.docs.figures $(NAMES)
 
 # Whether the working tree learns what a commit learned, bit for bit: `make bits BASE=<commit>`. With
 # AGENT, PRESET and ENV: the fingerprint of that run, here or at the commit BASE.
