@@ -151,7 +151,7 @@ class ImplicitQuantiles(ReturnHead):
     @staticmethod
     def describe(config: ImplicitConfig) -> str:
         c = config
-        return f"N {c.online_samples}, N′ {c.target_samples}, K {c.policy_samples}"
+        return f"{c.online_samples}, {c.target_samples} and {c.policy_samples} samples of τ (N, N′, K)"
 
     def use_dense_products(self) -> None:
         self.sparse = self.compiled = self.compiled_loss = False
