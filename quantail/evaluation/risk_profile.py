@@ -74,8 +74,8 @@ class RiskProfile:
         notes = [
             f"raw returns of {len(first.returns):,} whole episodes per measure, with the same seeds; "
             f"[{CONFIDENCE:.0%} bootstrap interval over episodes]",
-            "the policy with the best distorted value at each step need not have the best distorted "
-            "value of whole episodes, which is measured here",
+            "an agent that is careful at each step need not be careful over whole episodes, which are "
+            "measured here",
         ]
         if self.level * len(first.returns) < MIN_TAIL:
             notes.append(

@@ -130,7 +130,7 @@ def state_shapes(build: Callable[[list[nn.Parameter]], Any], parameter: Tensor) 
 def build_auxiliary(
     about: AuxiliaryOptimizer, batch_size: int, parameters: list[nn.Parameter]
 ) -> CenteredRMSProp:
-    """Return the optimizer that a head asks for beside the main one.
+    """Return an optimizer that a head needs besides the main one.
 
     The ε that papers state belongs to the gradient of the *sum* over the batch. Ours is the gradient of
     the mean, so ε, which is added to the squared gradient, is divided by the batch size squared.

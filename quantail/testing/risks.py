@@ -90,7 +90,7 @@ class RiskCheck:
                 require(
                     close(value.flatten(), torch.stack(alone), 1e-4),
                     self.part,
-                    "gives a distribution another value when others stand beside it",
+                    "gives a distribution another value when others are in the same batch",
                     "each value must depend on its own distribution alone",
                 )
 
