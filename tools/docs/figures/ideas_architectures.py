@@ -41,9 +41,14 @@ def _network(axes: Axes, index: int, row: tuple[str, bool, str, str], colours: P
 
     def box(x: float, y: float, text: str, width: float, edge: str) -> None:
         shape = FancyBboxPatch(
-            (x - width / 2, y - 0.5), width, 1.0, boxstyle="round,pad=0.02,rounding_size=0.15",
-            facecolor=colours.ground, edgecolor=edge, linewidth=1.3,
-        )  # fmt: skip
+            (x - width / 2, y - 0.5),
+            width,
+            1.0,
+            boxstyle="round,pad=0.02,rounding_size=0.15",
+            facecolor=colours.ground,
+            edgecolor=edge,
+            linewidth=1.3,
+        )
         axes.add_patch(shape)
         axes.text(x, y, text, ha="center", va="center")
 
@@ -60,7 +65,7 @@ def _network(axes: Axes, index: int, row: tuple[str, bool, str, str], colours: P
                 shrinkA=0,
                 shrinkB=0,
                 connectionstyle=style,
-            )  # fmt: skip
+            )
         )
 
     axes.text(0.1, level, "x", ha="left", va="center", style="italic")

@@ -14,7 +14,7 @@ def draw(folder: Path, dark: bool) -> None:
 
 
 def flipped(folder: Path, dark: bool) -> None:
-    """The quantile function as it is learned with the indicator the right way and the wrong way round."""
+    """The quantile function that is learned with the indicator right and wrong."""
     z = gambles()
     with drawing(3.2, dark, folder, "ideas-flipped") as (figure, colours):
         axes = figure.subplots()
