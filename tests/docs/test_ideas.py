@@ -20,10 +20,10 @@ TOLD = {
         ("side road and the bridge (4.75)", "side road  bridge      4.75 "),
         ("highway and the bridge (3.00)", "highway    bridge      4.69                 3.00 "),
         ("side road and the ferry (−1.40)", "-1.40        -1.40\n"),
-        ("worth 2.40 instead of\n  3.00", "highway    ferry       4.35                 2.40 "),
+        ("worth 2.40 instead of 3.00", "highway    ferry       4.35                 2.40 "),
         ("−2.40 instead of −1.40", "        -2.40\n"),
         ("is −3.4 and that of the bridge is −4", ""),  # one decision, by hand in the test below
-        ("worse by 1.7", "gamble is worth 11.70"),
+        ("worse by about 1.7", "gamble is worth 11.68"),
         ("sure return of 1.5", "of 4, 20 and 200 quantiles 2.00"),
     ],
     "pitfalls.md": [],
@@ -61,7 +61,7 @@ def test_numbers_in_the_text_are_those_of_the_outputs(page):
     text = text_of(page)
     outputs = "".join(output for _, output in WITH_OUTPUT.findall(text))
     for told, printed in TOLD[page]:
-        assert told in text, told
+        assert told in " ".join(text.split()), told
         assert printed in outputs, printed
 
 

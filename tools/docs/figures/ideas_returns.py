@@ -44,7 +44,7 @@ def three_views(folder: Path, dark: bool) -> None:
         for axes in (top, middle):
             axes.set_xlim(-6, 21)
         bottom.set_ylim(-6, 21)
-        words = f"τ = ¼: the worst quarter of the returns ends at {quantile:g}"
+        words = f"τ = ¼: the worst quarter ends at {quantile:g}"
         middle.text(quantile + 1, 0.04, words, color=orange, fontsize=SMALL)
         bottom.text(at + 0.02, -4.8, words, color=orange, fontsize=SMALL)
 
