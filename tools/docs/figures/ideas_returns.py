@@ -124,7 +124,7 @@ def quantile_loss(folder: Path, dark: bool) -> None:
     z = gambles()
     with drawing(5.2, dark, folder, "ideas-quantile-loss") as (figure, colours):
         top, bottom = figure.subplots(2, 1)
-        errors, grid = np.linspace(-3, 3, 601), np.linspace(-5, 20, 2001)
+        errors, grid = np.linspace(-3, 3, 121), np.linspace(-5, 20, 501)
         for tau, colour in zip((0.2, 0.4, 0.8), colours.series, strict=False):
             slope = np.where(errors < 0, 1 - tau, tau)
             huber = np.where(np.abs(errors) <= 1, errors**2 / 2, np.abs(errors) - 0.5)

@@ -20,10 +20,10 @@ def draw(folder: Path, dark: bool) -> None:
 
 def distorted(folder: Path, dark: bool) -> None:
     """Each distortion β beside a distribution before and after it."""
-    returns = np.linspace(-6, 10, 1601)
+    returns = np.linspace(-6, 10, 641)
     density = 0.3 * stats.norm.pdf(returns, -1.5, 0.9) + 0.7 * stats.norm.pdf(returns, 3, 1.4)
     below = 0.3 * stats.norm.cdf(returns, -1.5, 0.9) + 0.7 * stats.norm.cdf(returns, 3, 1.4)
-    taus = np.linspace(0, 1, 401)
+    taus = np.linspace(0, 1, 201)
     with drawing(8.6, dark, folder, "ideas-distortions") as (figure, colours):
         grid = figure.subplots(len(MEASURES), 2, width_ratios=[1, 2.2])
         for index, (name, (left, right)) in enumerate(zip(MEASURES, grid, strict=True)):
@@ -68,7 +68,7 @@ def _distorted(risk: Distortion, returns: Array, below: Array) -> Array:
 
 def triangles(folder: Path, dark: bool) -> None:
     """Allais' four lotteries, with curves of equal value under a utility and under a distortion."""
-    worst, best = np.meshgrid(np.linspace(0, 1, 401), np.linspace(0, 1, 401))
+    worst, best = np.meshgrid(np.linspace(0, 1, 201), np.linspace(0, 1, 201))
     panels = [
         ("expected utility, exp-utility:2", _expected_utility),
         ("distortion, pow:-2", _distorted_value),
