@@ -1,4 +1,4 @@
-"""The base class of environment families: all that is special about a kind of environment."""
+"""The base class of environment families: everything specific to a kind of environment."""
 
 import copy
 import dataclasses
@@ -45,7 +45,7 @@ class EnvFamily:
         self.config = self.Config() if config is None else config
 
     def recognises(self, env: str) -> bool:
-        """Return whether an id is one of this family. This must be fast: it is asked for every id."""
+        """Return whether an id is one of this family. This must be fast: it is called for every id."""
         raise NotImplementedError
 
     def make(self, env: str, render_mode: str | None = None) -> Env:

@@ -20,7 +20,7 @@ TORCH, NUMBA = "torch", "numba"  # compute paths
 
 
 class ReturnNetwork(nn.Module):
-    """A torso ψ and a head: features are computed once, whatever the head is asked."""
+    """A torso ψ and a head. Features are computed once and can be passed to any method of the head."""
 
     def __init__(self, torso: Torso, head: ReturnHead) -> None:
         super().__init__()
@@ -40,7 +40,7 @@ class ReturnNetwork(nn.Module):
         self.kernels = TORCH
 
     def use_dense_products(self) -> None:
-        """Use torch alone and products whose shapes do not follow the data, for torch.compile."""
+        """Use torch alone and products whose shapes do not depend on the data, for torch.compile."""
         self.head.use_dense_products()
         self.torso.use_dense_products()
         self.kernels = TORCH
@@ -111,7 +111,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def seeded(build: Callable[[], Module], seed: int) -> Module:
-    """Build a part so that all its weights are a function of the seed, whatever layers it has.
+    """Build a part so that the seed alone determines its weights, whatever layers it has.
 
     Linear and convolutional layers get the paper's initialisation. Others keep torch's own, drawn under
     this seed; the global generator stays as it was. Weights are float32, whatever torch's default is.

@@ -88,7 +88,7 @@ class Checkpoint:
 
 
 def has_ended(done_at: Mapping[str, int], steps: int, total_steps: int) -> bool:
-    """Return whether a run has come to its end, given when it was last evaluated and logged."""
+    """Return whether a run has reached its end, given when it was last evaluated and logged."""
     return steps >= total_steps and min(done_at["evaluation"], done_at["log"]) >= steps
 
 

@@ -69,7 +69,7 @@ def train(
             given["risk"] = risk
         if given:
             raise QuantailError(
-                f"config holds all settings, so {', '.join(given)} cannot be given beside it: use "
+                f"config holds all settings, so {', '.join(given)} cannot be given as well: use "
                 "config.replace(...)."
             )
     trainer = prepare(env, config, risk=risk, out=out, callbacks=callbacks)
