@@ -127,7 +127,7 @@ class Agent:
         return (action if np.ndim(action) else np.int64(action)), None
 
     def save(self, folder: str | Path, *, half: bool = False) -> None:
-        """Save the weights and the settings in a new folder, for `quantail.load` and commands like `eval`.
+        """Save the weights and the settings in a new folder, which `quantail.load` and `eval` take.
 
         The folder has what a run has, without all that only training needs, so it cannot be resumed.
         `half` stores the weights with 16 bits instead of 32.

@@ -2,9 +2,10 @@
 
 from dataclasses import replace
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
+from numpy.typing import NDArray
 
 from quantail.envs import find_family
 from quantail.envs.source import name_of
@@ -31,14 +32,20 @@ def save_agent(agent: "Agent", folder: str | Path, *, half: bool = False) -> Non
         config.run.threads,
         agent.network.kernels,
     )
+    RunFolder(folder).save_agent(info, agent.checkpoint, weights_of(agent, half=half))
+
+
+def weights_of(agent: "Agent", *, half: bool = False) -> dict[str, NDArray[Any]]:
+    """Return the weights of an agent by name, rounded to 16 bits if `half`."""
     weights = {name: value.cpu().numpy() for name, value in agent.network.state_dict().items()}
     if not all(np.isfinite(value).all() for value in weights.values()):
         raise QuantailError(f"the agent holds weights that are not finite: {DIVERGED}")
-    if half:
-        largest = np.finfo(np.float16).max
-        for name, value in weights.items():
-            if value.dtype.kind == "f":
-                if np.abs(value).max(initial=0.0) > largest:
-                    raise QuantailError(f"{name} has weights above {largest:g}: save them without half.")
-                weights[name] = value.astype(np.float16)
-    RunFolder(folder).save_agent(info, agent.checkpoint, weights)
+    if not half:
+        return weights
+    largest = np.finfo(np.float16).max
+    for name, value in weights.items():
+        if value.dtype.kind == "f":
+            if np.abs(value).max(initial=0.0) > largest:
+                raise QuantailError(f"{name} has weights above {largest:g}: save them without half.")
+            weights[name] = value.astype(np.float16)
+    return weights

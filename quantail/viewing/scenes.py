@@ -35,9 +35,7 @@ def make_scene(
     means = returns.mean()
     values = means if risk.is_neutral else returns.value(risk)
     distribution = np.sort(returns.quantile(TAUS).astype(np.float64), axis=0)
-    return Scene(
-        picture, distribution, means, values, int(values.argmax()), returns.crossing(TAUS)
-    )
+    return Scene(picture, distribution, means, values, int(values.argmax()), returns.crossing(TAUS))
 
 
 def densities(distribution: Array, grid: Array) -> Array:

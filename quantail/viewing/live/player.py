@@ -11,8 +11,8 @@ from quantail.agents.agent import Agent
 from quantail.envs import EnvSource
 from quantail.envs.families import configured
 from quantail.envs.training_reward import training_reward
-from quantail.evaluation.calibration.play import discounted_returns
 from quantail.errors import QuantailError
+from quantail.evaluation.calibration.play import discounted_returns
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.viewing.pictures import picture_of, with_pictures
 from quantail.viewing.scenes import TAUS, Scene, make_scene
@@ -112,8 +112,10 @@ class Player:
         def greedy(observation: Any) -> int:
             return int(self.agent.act(observation, target)) - self.agent.actions.start
 
-        known = {} if config.environment.clip_rewards else self.env.exact_returns(
-            greedy, config.learner.discount
+        known = (
+            {}
+            if config.environment.clip_rewards
+            else self.env.exact_returns(greedy, config.learner.discount)
         )
         self._exact = {
             key: np.stack([one.quantile(torch.from_numpy(TAUS)).numpy() for one in actions], axis=1)

@@ -13,7 +13,6 @@ from quantail.runs.folder import RunFolder
 from quantail.training.train import load
 from quantail.trust import Trust, trusted_modules
 
-
 MAX_AGENTS = 16  # that stay in memory
 
 
@@ -70,7 +69,7 @@ class RunRegistry:
         return self._remember(number, agent)
 
     def _remember(self, number: int, agent: Agent) -> Agent:
-        """Note that an agent was used, and forget the one that was used longest ago if there are many."""
+        """Note that an agent was used; if there are many, forget the one used longest ago."""
         key = (number, str(agent.checkpoint))
         self._agents.pop(key, None)
         self._agents[key] = agent
@@ -87,7 +86,7 @@ class Offer:
     trust: Trust = ()
     title: str = ""
     note: str = ""  # what there is to see
-    risks: Sequence[str] = ()  # the risk measure of each pane at first; one pane with the run's own if empty
+    risks: Sequence[str] = ()  # of the panes at first; if empty, one pane with the run's own
     speed: int | None = None  # decisions per second; by default what suits the environment
 
     @cached_property

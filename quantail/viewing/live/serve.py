@@ -1,6 +1,7 @@
 """Start the server of the live page."""
 
 import errno
+import os
 import socket
 import webbrowser
 from collections.abc import Callable, Sequence
@@ -100,6 +101,8 @@ def _listen(host: str, port: int | None, command: str = "quantail watch") -> soc
         except OSError as error:
             failed = error
     where = f"port {ports[0]}" if len(ports) == 1 else f"ports {ports[0]} to {ports[-1]}"
-    reason = (failed.strerror or str(failed)).lower()
+    # Python adds the address to the reason of the system; host names have reasons of their own.
+    is_name = isinstance(failed, socket.gaierror) or not failed.errno
+    reason = (failed.strerror or str(failed) if is_name else os.strerror(failed.errno)).lower()
     advice = ": choose another one with --port" if failed.errno == errno.EADDRINUSE else ""
     raise QuantailError(f"{command} cannot listen on {host}, {where} ({reason}){advice}.")

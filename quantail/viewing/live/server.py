@@ -36,7 +36,10 @@ SECURITY_HEADERS = {
 def build_app(
     offers: Sequence[Offer], host: str = "127.0.0.1", seed: int = 1, first: int = 0
 ) -> FastAPI:
-    """Build the application. A tab begins with the offer `first`; `app.state.tabs` holds the open tabs."""
+    """Build the application; a tab begins with the offer `first`.
+
+    `app.state.tabs` holds the open tabs.
+    """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.state.tabs = set()
     # All tabs play in one thread, because they share networks and few cores are soon busy.
