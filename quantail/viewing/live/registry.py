@@ -41,7 +41,8 @@ class RunRegistry:
         for name in reversed(found.names()):
             steps = int(name)
             marks = [word for word, at in (("best", best), ("last", last)) if at == steps]
-            rows.append({"name": str(steps), "label": " ".join([f"{steps:,} steps", *marks])})
+            note = f" ({', '.join(marks)})" if marks else ""
+            rows.append({"name": str(steps), "label": f"{steps:,} steps{note}"})
         return rows
 
     def describe(self) -> list[dict[str, object]]:

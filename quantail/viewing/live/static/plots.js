@@ -119,7 +119,7 @@ class DistributionPlot {
     this.built = kind;
     if (this.plot) this.plot.destroy();
     this.range = new Range();
-    const room = this.labels(pane).length && !density ? 12 + Math.max(...this.labels(pane).map(action => textWidth(pane.names[action]))) : 0;
+    const room = 12 + Math.max(...pane.names.map(textWidth)); // for the names at the right
     const end = MARKS_END / (1 - Math.min(0.3, room / (this.element.clientWidth - 60)));
     const scales = density
       ? { x: { time: false, range: () => [this.low, this.high] }, y: { range: (u, low, high) => [-0.16 * high, high * 1.08 || 1] } }
@@ -142,7 +142,7 @@ class DistributionPlot {
 
   // The actions that are named in the plot.
   labels(pane) {
-    return pane.names.length > MAX_LABELLED ? [] : pane.names.map((_, action) => action);
+    return pane.names.length > MAX_LABELLED ? [pane.chosen] : pane.names.map((_, action) => action);
   }
 
   drawMarks(u, density) {
