@@ -170,7 +170,7 @@ def test_without_a_browser_the_address_is_printed(monkeypatch, capsys):
     [
         (["pong"], "demo takes cliff or breakout, not 'pong'"),
         (["--port", "x"], "port takes a whole number"),
-        (["--prot", "8000"], "unknown argument '--prot'. Do you mean '--port'?"),
+        (["--prot", "8000"], "unknown argument '--prot'. Did you mean '--port'?"),
     ],
 )
 def test_a_wrong_argument_is_explained(words, says, capsys):

@@ -173,10 +173,10 @@ def test_the_kept_weights_are_those_of_the_checkpoint_when_it_was_saved(tmp_path
 def test_keeping_all_changes_neither_learning_nor_resuming(tmp_path):
     usual = tmp_path / "usual"
     q.train("CartPole-v1", out=usual, steps=300, **quick("iqn"))
-    resumed = kept_run(tmp_path / "resumed", steps=170)
+    resumed = kept_run(tmp_path / "resumed", steps=200)
     q.resume(resumed, steps=300)
     assert same_learning(usual, resumed)
-    assert {"000000050", "000000170", "000000300"} <= set(Checkpoints(resumed / "checkpoints").names())
+    assert {"000000050", "000000200", "000000300"} <= set(Checkpoints(resumed / "checkpoints").names())
 
 
 def test_training_cannot_continue_from_weights_alone(tmp_path, capsys):
@@ -196,11 +196,9 @@ def test_checkpoints_of_a_continuation_that_was_given_up_are_removed(tmp_path):
 
 def test_a_reduction_that_was_interrupted_leaves_a_checkpoint_that_loads(tmp_path):
     run = kept_run(tmp_path / "run", steps=150)
-    for number, (event, name) in enumerate(
-        [("os.rename", "000000100"), ("os.rename", ".000000100.part"), ("os.mkdir", ".000000100.part")]
-    ):
+    for number, name in enumerate(("000000100", ".000000100.part")):
         again = shutil.copytree(run, run.with_name(f"again-{number}"))
-        killed_at(event, name, "resume", again, "--quiet", "--steps", 260)
+        killed_at("os.rename", name, "resume", again, "--quiet", "--steps", 260)
         q.resume(again, steps=260)
         names = Checkpoints(again / "checkpoints").names()
         assert names == ["000000050", "000000100", "000000150", "000000200", "000000250", "000000260"]

@@ -148,7 +148,7 @@ def test_a_world_shows_the_exact_returns_of_the_policy_that_the_agent_has_learne
     for measure in ({"name": "neutral"}, {"name": "cvar", "eta": 0.05}):
         session.do({"do": "risk", "pane": 0, **measure})
         shown = session.show()["panes"][0]
-        assert shown["exact"] == pytest.approx(expected)
+        assert np.asarray(shown["exact"]) == pytest.approx(np.asarray(expected))
         assert shown["target"] == "neutral"
     learned = player.scene.distribution[:, player.scene.chosen]
     distance = np.abs(learned - expected[player.scene.chosen]).mean()
