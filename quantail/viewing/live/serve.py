@@ -103,6 +103,6 @@ def _listen(host: str, port: int | None, command: str = "quantail watch") -> soc
     where = f"port {ports[0]}" if len(ports) == 1 else f"ports {ports[0]} to {ports[-1]}"
     # Python adds the address to the reason of the system; host names have reasons of their own.
     is_name = isinstance(failed, socket.gaierror) or not failed.errno
-    reason = (failed.strerror or str(failed) if is_name else os.strerror(failed.errno)).lower()
+    reason = (failed.strerror or str(failed) if is_name else os.strerror(failed.errno or 0)).lower()
     advice = ": choose another one with --port" if failed.errno == errno.EADDRINUSE else ""
     raise QuantailError(f"{command} cannot listen on {host}, {where} ({reason}){advice}.")
