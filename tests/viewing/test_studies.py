@@ -12,7 +12,8 @@ from quantail.viewing.studies import draw_study
 from quantail.viewing.studies.distortions import distortions
 from quantail.viewing.studies.draw import FIGURES
 from quantail.viewing.studies.heatmap import LABEL_HEIGHT, LABELLED
-from quantail.viewing.style import spread_labels, styled
+from quantail.viewing.style import styled
+from quantail.viewing.words import spread_labels
 from tests.helpers.fakes import fake_results, rising
 
 

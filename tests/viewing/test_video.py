@@ -14,7 +14,7 @@ from quantail.risk import CVaR, Neutral
 from quantail.viewing.frames import COLOURS, FrameRenderer, SmoothRange
 from quantail.viewing.pictures import with_pictures
 from quantail.viewing.scenes import TAUS, Scene
-from quantail.viewing.style import spread_labels
+from quantail.viewing.words import spread_labels
 from quantail.viewing.video import VideoInfo, make_video, play_decisions
 from tests.helpers.agents import agent
 from tests.helpers.runs import command
