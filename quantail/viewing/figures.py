@@ -21,15 +21,16 @@ from quantail.taus import midpoints
 from quantail.text import counted
 from quantail.viewing.moments import Moment
 from quantail.viewing.seeds import draw_mean, draw_random
-from quantail.viewing.style import colour, count_axis, ink_on, line_style, new_figure, theme
+from quantail.viewing.style import SMALL, colour, count_axis, ink_on, line_style, new_figure, theme
 from quantail.viewing.weights import XLABEL, crossing_note, sorted_quantiles
-from quantail.viewing.words import place_legend, set_title
+from quantail.viewing.words import place_legend, set_title, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
+MAX_NAME = 1.6  # inches of a run's name
 TAU_COUNT = 200  # points of a quantile function
 LONG_METRIC = 24  # characters; the title of a longer name needs the whole width
 FEW_POINTS = 20  # a line with fewer points has markers, so that a single point is visible
@@ -181,17 +182,20 @@ def _is_ale(moment: Moment) -> bool:
 
 def time_shares(seconds: Mapping[str, Mapping[str, float]]) -> Figure:
     """Draw how the time of each run is divided among the phases of training."""
-    figure = new_figure(height=1.2 + 0.34 * len(seconds))
-    axes = figure.subplots()
     names = list(seconds)
+    labels = [wrapped(name, MAX_NAME, SMALL) for name in names]
+    lines = max(label.count("\n") + 1 for label in labels)
+    figure = new_figure(height=0.6 + max(0.34, 0.2 * lines) * len(seconds))
+    axes = figure.subplots()
     left = np.zeros(len(names))
     for index, phase in enumerate(PHASES):
         shares = np.array(
             [seconds[name].get(phase, 0.0) / max(sum(seconds[name].values()), 1e-9) for name in names]
         )
-        axes.barh(names, shares, left=left, color=colour(index), label=phase, height=0.7)
+        rows = range(len(names))
+        axes.barh(rows, shares, left=left, color=colour(index), label=phase, height=0.7)
         for row, share in enumerate(shares):
-            if share >= 0.08:
+            if share >= 0.11:
                 axes.text(
                     left[row] + share / 2,
                     row,
@@ -203,6 +207,7 @@ def time_shares(seconds: Mapping[str, Mapping[str, float]]) -> Figure:
                 )
         left += shares
     axes.set_xlim(0, 1)
+    axes.set_yticks(range(len(names)), labels, fontsize=SMALL)
     axes.invert_yaxis()
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)

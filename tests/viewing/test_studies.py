@@ -155,14 +155,30 @@ def test_violins_mark_the_preferred_combination_in_every_panel(tmp_path):
     assert "QR-DQN" in texts(figure)
 
 
-def test_curves_have_a_panel_for_each_game_and_a_line_for_each_measure(tmp_path):
-    folder = fake_results(tmp_path / "study", read_study("risk", small=True), rising)
+def test_curves_have_a_panel_for_each_game_and_a_mean_with_an_interval_for_each_measure(tmp_path):
+    def by_seed(job, progress):
+        return progress * (1 + job.seed)
+
+    folder = fake_results(tmp_path / "study", read_study("risk", small=True), by_seed)
     figure = figure_of(folder)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["Breakout", "SpaceInvaders"]
-    thick = [line for line in figure.axes[1].lines if line.get_linewidth() == 1.8]
-    thin = [line for line in figure.axes[1].lines if line.get_linewidth() == 0.5]
-    assert (len(thick), len(thin)) == (6, 12)
-    np.testing.assert_allclose(thick[0].get_ydata(), (thin[0].get_ydata() + thin[1].get_ydata()) / 2)
+    axes = figure.axes[1]
+    thick = [line for line in axes.lines if line.get_linewidth() == 1.8]
+    assert (len(thick), len(axes.collections)) == (6, 6)
+    steps, means = thick[0].get_data()
+    np.testing.assert_allclose(means, 1.5 * steps / steps[-1])
+    for band in axes.collections:  # the interval of two seeds spans both
+        heights = band.get_paths()[0].vertices[:, 1]
+        assert heights.max() == pytest.approx(2)
+        assert heights.min() == pytest.approx(steps[0] / steps[-1])
+    assert any("95 % interval of the mean" in word for word in texts(figure))
+
+
+def test_one_seed_has_no_interval(tmp_path):
+    study = changed(read_study("risk", small=True), seeds=1)
+    figure = figure_of(fake_results(tmp_path / "study", study, rising))
+    assert not any(axes.collections for axes in figure.axes)
+    assert not any("interval" in word for word in texts(figure))
 
 
 def test_atari57_shows_mean_and_median_of_human_normalised_scores(tmp_path):
@@ -199,7 +215,7 @@ def four_games(path, there):
 
 
 def thick_and_thin(axes):
-    return [[one for one in axes.lines if one.get_linewidth() == wide] for wide in (1.8, 0.6)]
+    return [[one for one in axes.lines if one.get_linewidth() == wide] for wide in (1.8, 0.7)]
 
 
 def test_the_thick_line_is_the_mean_of_complete_seeds_only(tmp_path):
