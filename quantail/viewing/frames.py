@@ -63,16 +63,16 @@ class FrameRenderer:
         self.figure = new_figure(PIXELS[0] / DPI, PIXELS[1] / DPI)
         self.figure.set_dpi(DPI)
         self.canvas: Any = FigureCanvasAgg(self.figure)
-        self.game: Any = None
+        self.picture_axes: Any = None
         self.axes: Any = None
 
     def draw(self, scene: Scene, step: int, score: float) -> NDArray[np.uint8]:
         """Return an RGB picture of a decision."""
         if self.axes is None:
             self._set_up(scene)
-        if self.game is not None and scene.picture is not None:
+        if self.picture_axes is not None and scene.picture is not None:
             self.image.set_data(scene.picture)
-        note = "" if self.game is not None else f"; {self.env} renders no picture"
+        note = "" if self.picture_axes is not None else f"; {self.env} renders no picture"
         self.headline.set_text(f"step {step}, score {score:g}{note}")
         distribution, crossed = sorted_quantiles(scene.distribution)
         low, high = self.range.update(float(distribution.min()), float(distribution.max()))
@@ -106,12 +106,14 @@ class FrameRenderer:
         if scene.picture is not None:
             share = self._picture_share(scene.picture)
             left = grid[0].subgridspec(2, 1, height_ratios=(share, 1 - share))
-            self.game = self.figure.add_subplot(left[0], xticks=[], yticks=[])
-            self.game.spines[:].set_visible(False)
-            self.image = self.game.imshow(scene.picture, interpolation="nearest", aspect="equal")
+            self.picture_axes = self.figure.add_subplot(left[0], xticks=[], yticks=[])
+            self.picture_axes.spines[:].set_visible(False)
+            self.image = self.picture_axes.imshow(scene.picture, interpolation="nearest", aspect="equal")
             width = LEFT_SHARE * PIXELS[0] / DPI - 0.2
-            self.game.set_xlabel(wrapped(self.legend, width, SMALL), color=theme().quiet, fontsize=SMALL)
-            self.headline = self.game.set_title("")
+            self.picture_axes.set_xlabel(
+                wrapped(self.legend, width, SMALL), color=theme().quiet, fontsize=SMALL
+            )
+            self.headline = self.picture_axes.set_title("")
             self.density = self.figure.add_subplot(left[1])
         else:
             self.density = self.figure.add_subplot(grid[0])

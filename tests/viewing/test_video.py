@@ -103,7 +103,7 @@ def test_every_frame_shows_its_own_scene():
             f"chooses “{renderer.names[chosen]}”: highest value under cvar:0.1, -1.00"
         )
         assert renderer.headline.get_text() == f"step {step}, score {score:g}"
-    assert renderer.game.get_xlabel() == "blue: the sea"
+    assert renderer.picture_axes.get_xlabel() == "blue: the sea"
 
 
 def test_overlapping_lines_are_all_visible():
@@ -153,7 +153,7 @@ def test_the_picture_and_the_densities_fill_the_left_side(size):
     shown = replace(shown, picture=np.zeros((*size, 3), np.uint8))
     renderer = FrameRenderer(["a", "b", "c"], CVaR(0.25), 10, "a game")
     renderer.draw(shown, 0, 0.0)
-    game, density = renderer.game.get_position(), renderer.density.get_position()
+    game, density = renderer.picture_axes.get_position(), renderer.density.get_position()
     assert density.y1 < game.y0
     assert game.height + density.height > 0.6
     assert renderer.density.get_ylabel() == "density"

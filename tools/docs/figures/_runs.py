@@ -6,16 +6,15 @@ from pathlib import Path
 
 import quantail
 
-CLIFF = {
-    "agent": "qr-dqn",
-    "steps": 6_000,
+CARTPOLE = {
+    "steps": 4_000,
+    "learning_rate": 1e-3,
     "learning_starts": 200,
-    "epsilon_steps": 2_000,
-    "evaluation_every": 500,
-    "evaluation_episodes": 30,
+    "epsilon_steps": 1_500,
+    "evaluation_every": 400,
+    "evaluation_episodes": 10,
     "threads": 1,
 }
-SEEDS = 3
 
 
 @cache
@@ -29,10 +28,10 @@ _keep: list[tempfile.TemporaryDirectory[str]] = []
 
 
 @cache
-def cliff(risk: str, seed: int) -> Path:
-    """Return a run at the windy cliff under a risk measure."""
-    out = folder() / f"cliff-{risk.replace(':', '-')}-{seed}"
-    quantail.train("Quantail/WindyCliff-v0", out=out, risk=risk, seed=seed, **CLIFF)
+def cartpole(agent: str, seed: int) -> Path:
+    """Return a run of an agent in CartPole."""
+    out = folder() / "runs" / f"{agent}-{seed}"
+    quantail.train("CartPole-v1", agent=agent, seed=seed, out=out, **CARTPOLE)
     return out
 
 
