@@ -22,7 +22,7 @@ from quantail.text import counted
 from quantail.viewing.moments import Moment
 from quantail.viewing.seeds import draw_mean, draw_random
 from quantail.viewing.style import SMALL, colour, count_axis, ink_on, line_style, new_figure, theme
-from quantail.viewing.weights import XLABEL, crossing_note, sorted_quantiles
+from quantail.viewing.weights import XLABEL, crossing_note
 from quantail.viewing.words import place_legend, set_title, wrapped
 
 if TYPE_CHECKING:
@@ -157,8 +157,8 @@ def draw_quantiles(axes: Axes, agent: Agent, moment: Moment) -> str:
     Return a sentence for the legend if the quantiles crossed before they were sorted.
     """
     taus = midpoints(TAU_COUNT).numpy()
-    curves, crossed = sorted_quantiles(agent.quantiles(moment.observation, taus))
-    means = agent.values(moment.observation, "neutral")
+    returns = agent.returns(moment.observation)
+    curves, means = np.sort(returns.quantile(taus), axis=0), returns.mean()
     start = agent.actions.start
     chosen = int(agent.act(moment.observation, "neutral")) - start
     averse = int(agent.act(moment.observation, CVaR(0.1))) - start
@@ -173,7 +173,7 @@ def draw_quantiles(axes: Axes, agent: Agent, moment: Moment) -> str:
         axes.plot(taus, curves[:, action], **style, lw=width, zorder=above, label=label)
     axes.set_xlabel(XLABEL)
     axes.set_ylabel("predicted discounted return")
-    return crossing_note(crossed, TAU_COUNT)
+    return crossing_note(returns.crossing(taus))
 
 
 def _is_ale(moment: Moment) -> bool:

@@ -14,7 +14,7 @@ from numpy.typing import NDArray
 from quantail.risk import RiskMeasure
 from quantail.viewing.scenes import TAUS, Scene, densities
 from quantail.viewing.style import SMALL, colour, new_figure, theme
-from quantail.viewing.weights import XLABEL, crossing_note, draw_weights, sorted_quantiles
+from quantail.viewing.weights import XLABEL, crossing_note, draw_weights
 from quantail.viewing.words import spread_labels, text_width, wrapped
 
 PIXELS = (960, 540)
@@ -74,7 +74,7 @@ class FrameRenderer:
             self.image.set_data(scene.picture)
         note = "" if self.picture_axes is not None else f"; {self.env} renders no picture"
         self.headline.set_text(f"step {step}, score {score:g}{note}")
-        distribution, crossed = sorted_quantiles(scene.distribution)
+        distribution = scene.distribution
         low, high = self.range.update(float(distribution.min()), float(distribution.max()))
         grid = np.linspace(low, high, GRID)
         heights = densities(distribution, grid)
@@ -94,7 +94,7 @@ class FrameRenderer:
         self.axes.set_title(
             f"chooses “{self.names[scene.chosen]}”: {reason}, {value}", fontweight="bold"
         )
-        self.weights.set_xlabel(self._explanation(crossed))
+        self.weights.set_xlabel(self._explanation(scene.crossing), loc="left")
         self.canvas.draw()
         return np.asarray(self.canvas.buffer_rgba())[:, :, :3]
 
@@ -149,13 +149,13 @@ class FrameRenderer:
         axes.tick_params(labelbottom=False)
         for one in (axes, self.weights):
             one.spines["bottom"].set_bounds(0, 1)
-        self.weights.xaxis.label.set(x=0, ha="left", fontsize=SMALL, linespacing=1.35)
+        self.weights.xaxis.label.set(fontsize=SMALL, linespacing=1.35)
         axes.set_ylabel("predicted discounted return")
 
-    def _explanation(self, crossed: float) -> str:
+    def _explanation(self, crossing: float | None) -> str:
         """Explain the axis and the marks, and say how many quantiles crossed."""
         value = "value, here the mean" if self.risk.is_neutral else f"value under {self.risk.label}"
-        note = crossing_note(crossed, len(TAUS))
+        note = crossing_note(crossing)
         # The last line stays when it is empty, so that the axes do not jump.
         return f"{XLABEL}      ○ mean   ◆ {value}\n{note or ' '}"
 

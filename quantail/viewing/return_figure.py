@@ -14,7 +14,7 @@ from quantail.errors import QuantailError
 from quantail.risk import parse_risk
 from quantail.viewing.scenes import TAUS, Array, densities
 from quantail.viewing.style import colour, line_style, new_figure, styled, theme
-from quantail.viewing.weights import crossing_note, draw_weights, sorted_quantiles
+from quantail.viewing.weights import crossing_note, draw_weights
 from quantail.viewing.words import place_legend, set_title
 
 if TYPE_CHECKING:
@@ -55,13 +55,11 @@ def draw_returns(
         grid = figure.subplots(
             2 * len(distributions), 2, squeeze=False, height_ratios=[5, 1] * len(distributions)
         )
-        crossings = []
         for row, (distribution, mean, value) in enumerate(
             zip(distributions, means, values, strict=True)
         ):
             (quantiles, density), (weights, marks) = grid[2 * row : 2 * row + 2]
-            drawn, crossed = sorted_quantiles(distribution.astype(np.float64))
-            crossings.append(crossed)
+            drawn = np.sort(distribution.astype(np.float64), axis=0)
             best = {int(mean.argmax()), int(value.argmax())}
             _draw_quantiles(quantiles, drawn, labels, best)
             draw_weights(weights, measure)
@@ -74,7 +72,7 @@ def draw_returns(
                 f"by {measure.label} (◆): {labels[int(value.argmax())]}"
             )
             set_title(quantiles, title, 3.5)
-        place_legend(figure, note=crossing_note(float(np.mean(crossings)), len(TAUS)))
+        place_legend(figure, note=crossing_note(returns.crossing(TAUS)))
         if file is not None:
             figure.savefig(file, dpi=160)
     return figure

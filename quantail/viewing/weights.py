@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 import numpy as np
 
 from quantail.risk import RiskMeasure
-from quantail.viewing.scenes import TAUS, Array, tau_weights
+from quantail.viewing.scenes import TAUS, tau_weights
 from quantail.viewing.style import SMALL, theme
 
 if TYPE_CHECKING:
@@ -37,18 +37,9 @@ def draw_weights(axes: Axes, risk: RiskMeasure) -> None:
     axes.set_ylabel("weight\nof τ")
 
 
-def sorted_quantiles(quantiles: Array) -> tuple[Array, float]:
-    """Return quantiles sorted by τ, [taus, actions], and the share of neighbours that were out of order.
-
-    The quantiles of a plain implicit head can cross, because nothing in the network prevents it.
-    """
-    rounding = 1e-6 * float(np.abs(quantiles).max())
-    return np.sort(quantiles, axis=0), float((np.diff(quantiles, axis=0) < -rounding).mean())
-
-
-def crossing_note(crossed: float, count: int) -> str:
+def crossing_note(crossing: float | None) -> str:
     """Return a sentence on quantiles that crossed before they were sorted; empty if none did."""
-    if not crossed:
+    if not crossing:
         return ""
-    share = "less than 1 %" if crossed < 0.005 else f"{crossed:.0%}".replace("%", " %")
-    return f"Curves are sorted: {share} of neighbouring quantiles ({count} per action) crossed."
+    share = "less than 1 %" if crossing < 0.005 else f"{100 * crossing:.0f} %"
+    return f"Curves are sorted: {share} of neighbouring quantiles crossed."

@@ -14,7 +14,6 @@ from quantail.distributions import ReturnDistribution
 from quantail.envs import find_family
 from quantail.envs.worlds import WORLDS, exact_distribution, solve
 from quantail.envs.worlds.exact import follow, one_deviation, static_best
-from quantail.envs.worlds.games import CELL, WALKER
 from quantail.errors import QuantailError
 from quantail.registration import NAMES, world_id
 from quantail.risk import CPW, CVaR, Neutral, Norm, Pow, Wang, parse_risk
@@ -90,31 +89,6 @@ def test_a_step_after_the_end_is_refused():
 def test_rendered_images_have_a_legend(name):
     assert quantail.make(name).legend()
     assert quantail.make("CartPole-v1").legend() == ""
-
-
-def walker_in(picture):
-    """Return row and column of the walker's cell at the windy cliff, which must be the only one."""
-    cells = (picture[::CELL, ::CELL] == WALKER).all(axis=2)
-    ((row, column),) = np.argwhere(cells).tolist()
-    return row, column
-
-
-def test_the_walker_at_the_cliff_is_in_every_picture_also_after_the_end():
-    env = WORLDS["Quantail/WindyCliff-v0"]()
-    ends = set()
-    for seed in range(200):
-        env.reset(seed=seed)
-        actions, over = np.random.default_rng(seed), False
-        while not over:
-            column, row = env.state
-            assert walker_in(env.render()) == (env.rows - 1 - row, column)
-            _, reward, over, _, _ = env.step(int(actions.integers(3)))
-        row, column = walker_in(env.render())
-        fell = reward == env.step_cost + env.fall
-        assert row == env.rows if fell else column == env.columns - 1
-        ends.add((row, column))
-    assert {(env.rows, column) for column in range(1, env.columns - 1)} < ends  # falls
-    assert {(env.rows - 1 - row, env.columns - 1) for row in range(env.rows)} < ends
 
 
 def test_a_world_is_a_valid_gymnasium_environment_that_agents_can_use(name):

@@ -56,7 +56,8 @@ def test_decisions_are_those_of_the_agent_under_the_risk_measure():
         assert one.scene.chosen == action
         assert one.scene.values == pytest.approx(mine.values(observation, CVaR(0.1)))
         assert one.scene.means == pytest.approx(mine.values(observation, Neutral()))
-        assert one.scene.distribution == pytest.approx(mine.quantiles(observation, TAUS))
+        expected = np.sort(mine.quantiles(observation, TAUS), axis=0)
+        assert one.scene.distribution == pytest.approx(expected)
         assert one.score == score
         observation, reward, *_ = env.step(action)
         score += reward
@@ -135,16 +136,23 @@ def test_a_measure_that_does_not_weight_tau_has_a_strip_that_says_so():
     assert [text.get_text() for text in renderer.weights.texts] == ["entropic:-1 does not weight τ"]
 
 
-def test_quantiles_that_cross_are_sorted_in_the_frame_and_it_says_so():
-    crossing = scene(0, 0)
-    shown = Scene(None, crossing.distribution[::-1], crossing.means, crossing.values, 0)
+def test_quantiles_are_sorted_in_the_frame_which_says_how_many_crossed():
     renderer = FrameRenderer(["a", "b", "c"], CVaR(0.25), 10, "a game")
-    renderer.draw(shown, 0, 0.0)
-    for action, line in enumerate(renderer.lines):
-        assert line.get_ydata() == pytest.approx(crossing.distribution[:, action])
-    assert "100 % of neighbouring quantiles (100 per action) crossed" in renderer.weights.get_xlabel()
-    renderer.draw(crossing, 1, 0.0)
-    assert "crossed" not in renderer.weights.get_xlabel()
+    for crossing, said in (
+        (0.234, "sorted: 23 %"),
+        (0.001, "sorted: less than 1 %"),
+        (0, ""),
+        (None, ""),
+    ):
+        renderer.draw(replace(scene(0, 0), crossing=crossing), 0, 0.0)
+        explained = renderer.weights.get_xlabel()
+        assert said in explained
+        assert ("neighbouring quantiles crossed" in explained) == bool(said)
+    mine = agent()
+    env = with_pictures("CartPole-v1", mine)
+    for one in play_decisions(mine, env, Neutral(), 3, seed=0):
+        assert one.scene.crossing > 0
+        assert (np.diff(one.scene.distribution, axis=0) >= 0).all()
 
 
 @pytest.mark.parametrize("size", [(400, 600), (80, 80), (210, 160), (64, 96)])

@@ -1,7 +1,7 @@
 """Five small worlds in which the optimal policy depends on the risk measure."""
 
 from collections.abc import Sequence
-from typing import Any, ClassVar
+from typing import ClassVar
 
 import numpy as np
 from numpy.typing import NDArray
@@ -53,7 +53,6 @@ class WindyCliff(World):
     actions: ClassVar[Sequence[str]] = ("on", "up", "down")
     columns, rows = 6, 3
     wind, fall, step_cost = 0.05, -6.0, -1.0
-    end: tuple[int, int] | None = None  # column and row of the walker after the last episode
 
     def all_states(self) -> list[State]:
         return [(column, row) for column in range(self.columns - 1) for row in range(self.rows)]
@@ -77,24 +76,12 @@ class WindyCliff(World):
     def describe(self, state: State) -> str:
         return "column {}, row {}".format(*state)
 
-    def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
-        before = self.state
-        answer = super().step(action)
-        if self.state is None and before is not None:
-            column, row = before
-            fell = answer[1] == self.step_cost + self.fall
-            # After a fall the walker is shown in the cliff (row −1), else at the goal.
-            self.end = (column + 1, -1 if fell else max(row - (action == 2), 0))
-        return answer
-
     def picture(self) -> Picture:
         rows = [[GRASS] * (self.columns - 1) + [GOAL] for _ in range(self.rows)]
-        rows.append([CLIFF] * self.columns)
-        place = self.state or self.end
-        if place is not None:
-            column, row = place
+        if self.state is not None:
+            column, row = self.state
             rows[self.rows - 1 - row][column] = WALKER
-        return _cells(rows)
+        return _cells([*rows, [CLIFF] * self.columns])
 
 
 class Chain(World):

@@ -1,4 +1,4 @@
-"""The calibration of two runs in the world Chain, one trained for long enough and one not."""
+"""The calibration of two runs: one that has learned its world, and one that has just begun to learn."""
 
 from functools import cache
 from pathlib import Path
@@ -9,19 +9,17 @@ from quantail.viewing.calibration import HEIGHT, WIDTH, draw_calibration
 from quantail.viewing.style import new_figure, styled
 from tools.docs.figures import _runs
 
-STEPS = (20_000, 2_000)
-
 
 @cache
-def calibration(steps: int) -> Calibration:
-    """Return the calibration of the run with this many steps."""
-    agent = quantail.load(_runs.world("Chain", steps), "last")
-    return calibrate(agent, episodes=100, states=0, seed=1)
+def calibrations() -> list[Calibration]:
+    """Return the calibrations of both runs, at their last checkpoints."""
+    runs = ((_runs.world("Chain", 40_000), 300), (_runs.cartpole("iqn", 0), 30))
+    return [calibrate(quantail.load(run, "last"), episodes=n, states=0, seed=1) for run, n in runs]
 
 
 def draw(folder: Path, dark: bool) -> None:
     with styled(dark):
-        figure = new_figure(WIDTH, len(STEPS) * (HEIGHT + 0.15))
-        for part, steps in zip(figure.subfigures(len(STEPS), 1), STEPS, strict=True):
-            draw_calibration(part, calibration(steps))
+        figure = new_figure(WIDTH, 2 * (HEIGHT + 0.15))
+        for part, found in zip(figure.subfigures(2, 1), calibrations(), strict=True):
+            draw_calibration(part, found)
         figure.savefig(folder / f"calibration{'-dark' * dark}.png", dpi=150)
