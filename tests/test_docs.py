@@ -77,7 +77,7 @@ def test_the_page_of_environments_lists_every_torso():
 def test_the_example_of_a_part_of_ones_own_runs_as_it_stands(tmp_path):
     page = (DOCS / "guides" / "extending.md").read_text(encoding="utf-8")
     blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) == 3
+    assert len(blocks) > 3
     script = tmp_path / "example.py"
     script.write_text("\n".join(blocks), encoding="utf-8")
     done = subprocess.run(
