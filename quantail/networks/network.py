@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from quantail.networks.config import NetworkConfig
 from quantail.networks.heads import HeadSpec, ReturnHead
-from quantail.networks.kernels import announce
 from quantail.networks.layers import NoisyLinear, factorised_noise, initialise, linear_layers
 from quantail.networks.torsos import Torso
 from quantail.parts import Part
@@ -32,7 +31,6 @@ class ReturnNetwork(nn.Module):
     def use_kernels(self) -> None:
         """Use compiled kernels where the torso or the head has them."""
         if any([self.head.use_kernels(), self.torso.use_kernels()]):
-            announce()
             self.kernels = NUMBA
 
     def use_torch(self) -> None:

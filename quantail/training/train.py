@@ -211,6 +211,11 @@ def _find_checkpoint(folder: RunFolder, which: str, config: Config) -> Checkpoin
         require_never_saved(folder, config)
         return None
     found = checkpoints.read(which, to_resume=True)
+    if not found.is_resumable:
+        raise QuantailError(
+            f"{found.path} holds the weights of the agent alone, so training cannot continue from it: "
+            "use the last or previous checkpoint of a run."
+        )
     with checkpoints.explain_damage(found.path):
         complete = found.is_complete(config.run.steps)
     if complete:
@@ -228,7 +233,7 @@ def load(
     risk: Risk | None = None,
     trust: Trust = (),
 ) -> Agent:
-    """Load the agent of a run.
+    """Load the agent of a run, or one that `agent.save` wrote.
 
     `checkpoint` is "last", "best", "previous" or a number of steps; the default is the best one, or the
     last if there is no best one yet. `risk` defaults to the run's evaluation risk. `trust` lists the

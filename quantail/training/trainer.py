@@ -56,6 +56,7 @@ class Trainer:
                 self._loop()
             with self._explaining():
                 self.close()
+        self.agent.checkpoint = self.steps
         self.signals.raise_signal()
         return self.agent
 
