@@ -91,9 +91,8 @@ class FrameRenderer:
             self._draw_marks(scene, action, name, places[action])
         value = self._format(scene.values[scene.chosen])
         reason = "highest mean" if self.risk.is_neutral else f"highest value under {self.risk.label}"
-        self.axes.set_title(
-            f"chooses “{self.names[scene.chosen]}”: {reason}, {value}", fontweight="bold"
-        )
+        title = f"chooses “{self.names[scene.chosen]}”: {reason}, {value}"
+        self.axes.set_title(wrapped(title, self._right_width(), bold=True), fontweight="bold")
         self.weights.set_xlabel(self._explanation(scene.crossing), loc="left")
         self.canvas.draw()
         return np.asarray(self.canvas.buffer_rgba())[:, :, :3]
@@ -193,8 +192,13 @@ class FrameRenderer:
         """Return the height of a label, as a share of the axes."""
         return self._font() * 1.35 / 72 / (PIXELS[1] / DPI * 0.65)
 
+    @staticmethod
+    def _right_width() -> float:
+        """Return the width of the right side in inches, without the ticks of its axis."""
+        return PIXELS[0] / DPI * (1 - LEFT_SHARE) - 0.9
+
     def _right_end(self) -> float:
         """Return the end of the τ axis that leaves enough space for the names of actions."""
-        width = PIXELS[0] / DPI * (1 - LEFT_SHARE) - 0.8  # inches of the plot, without its ticks
+        width = self._right_width()
         names = max(text_width(f"{name} −000.00", self._font(), bold=True) for name in self.names)
         return (NAME_AT + 0.01) / max(1 - names / width, MIN_PLOT)
