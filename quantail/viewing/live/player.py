@@ -91,14 +91,6 @@ class Player:
         else:
             self._update_scene()
 
-    @property
-    def exact(self) -> Array | None:
-        """The exact quantiles of every action's return where they are known, [taus, actions].
-
-        They are those of the policy whose return distributions the agent learns.
-        """
-        return self._exact.get(np.ascontiguousarray(self.observation).tobytes())
-
     def _solve(self) -> None:
         """Compute the exact quantiles at every observation, if the environment knows its model."""
         config = self.agent.config
@@ -126,4 +118,7 @@ class Player:
         self.env.close()
 
     def _update_scene(self) -> None:
+        # Exact quantiles of every action's return, [taus, actions], under the policy that the agent has
+        # learned; None where they are unknown.
+        self.exact = self._exact.get(np.ascontiguousarray(self.observation).tobytes())
         self.scene = make_scene(self.agent, self.observation, self.risk, picture_of(self.env))

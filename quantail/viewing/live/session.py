@@ -214,7 +214,7 @@ def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
             ],
         },
     }
-    exact = None if player.over else player.exact
+    exact = player.exact
     if density:
         shown_returns = scene.distribution if exact is None else np.stack([scene.distribution, exact])
         low, high = float(shown_returns.min()), float(shown_returns.max())

@@ -6,6 +6,7 @@ import shutil
 import pytest
 from playwright.sync_api import expect, sync_playwright
 
+from quantail.demo import folder, offers
 from tests.helpers.serving import serving
 
 CHROMIUM = next(filter(None, map(shutil.which, ("chromium", "chromium-browser", "google-chrome"))), None)
@@ -122,6 +123,40 @@ def test_the_plots_are_drawn_and_fit_a_small_screen_in_light_and_dark(page):
                 })"""
             )
             assert drawn == [True, True, True]
+
+
+def test_one_steps_through_the_checkpoints_of_a_run(chromium):
+    with serving(folder("cliff")) as running:
+        tab = chromium.new_page()
+        tab.goto(running.page)
+        tab.locator(".pane[data-chosen]").wait_for(timeout=30_000)
+        tab.keyboard.press(" ")
+        expect(tab.locator(".checkpoint")).to_have_value("60000")
+        expect(tab.locator(".later")).to_be_disabled()
+        tab.locator(".earlier").click()
+        expect(tab.locator(".checkpoint")).to_have_value("32000")
+        tab.keyboard.press(",")
+        expect(tab.locator(".checkpoint")).to_have_value("20000")
+        tab.keyboard.press(".")
+        expect(tab.locator(".checkpoint")).to_have_value("32000")
+        tab.locator(".progress").fill("0")
+        expect(tab.locator(".checkpoint")).to_have_value("4000")
+        expect(tab.locator(".earlier")).to_be_disabled()
+        expect(tab.locator(".distribution figcaption")).to_contain_text("exact under the learned policy")
+        tab.close()
+
+
+def test_the_page_changes_between_the_demos(chromium):
+    with serving(offers=offers()) as running:
+        tab = chromium.new_page()
+        tab.goto(running.page)
+        expect(tab.locator(".pane")).to_have_count(2, timeout=30_000)
+        expect(tab.locator("#note")).to_contain_text("same network")
+        tab.get_by_role("button", name="MinAtar Breakout").click()
+        expect(tab.locator("#env")).to_have_text("MinAtar/Breakout-v1", timeout=30_000)
+        expect(tab.locator(".pane")).to_have_count(1)
+        expect(tab.locator(".actions")).to_contain_text("nothing")
+        tab.close()
 
 
 def test_an_error_is_shown_on_the_page(page):

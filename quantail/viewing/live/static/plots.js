@@ -81,6 +81,7 @@ class DistributionPlot {
     this.caption = caption;
     this.range = new Range();
     this.built = "";
+    this.peak = 1; // the highest density
   }
 
   show(pane, taus, density) {
@@ -97,6 +98,7 @@ class DistributionPlot {
     const exact = pane.exact || pane.names.map(() => null);
     const all = density ? pane.grid : [pane.distribution, ...exact.filter(Boolean)].flat(2);
     [this.low, this.high] = this.range.update(Math.min(...all), Math.max(...all));
+    if (density) this.peak = Math.max(1e-9, ...[pane.density, ...exact.filter(Boolean)].flat(2));
     const x = density ? pane.grid : taus;
     const none = x.map(() => null);
     this.plot.setData([x, ...exact.map(line => line || none), ...(density ? pane.density : pane.distribution)]);
@@ -122,7 +124,7 @@ class DistributionPlot {
     const room = 12 + Math.max(...pane.names.map(textWidth)); // for the names at the right
     const end = MARKS_END / (1 - Math.min(0.3, room / (this.element.clientWidth - 60)));
     const scales = density
-      ? { x: { time: false, range: () => [this.low, this.high] }, y: { range: (u, low, high) => [-0.16 * high, high * 1.08 || 1] } }
+      ? { x: { time: false, range: () => [this.low, this.high] }, y: { range: () => [-0.16 * this.peak, 1.12 * this.peak] } }
       : { x: { time: false, range: () => [0, end] }, y: { range: () => [this.low, this.high] } };
     const axes = density
       ? [axis("discounted return"), axis("density", { size: 48, values: (u, ticks) => ticks.map(() => ""), ticks: { show: false } })]
