@@ -1,0 +1,5 @@
+"""Formulas as MathML."""
+
+
+def to_mathml(html: str, page: str) -> str:
+    return html
