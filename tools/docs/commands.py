@@ -36,7 +36,10 @@ def _command(name: str) -> str:
     else:
         lines.append(_about(_parser(name)))
     if name == "train":
-        lines.append("Every [setting](settings.md) is an option too, with dashes: `--batch-size 64`.")
+        lines.append(
+            "Every [setting](settings.md) is an option too, with dashes: `--batch-size 64`. `--help` shows "
+            "these options with the values for your environment, and `--help-all` all settings."
+        )
     return "\n\n".join(lines)
 
 

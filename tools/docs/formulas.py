@@ -13,6 +13,7 @@ FORMULA = re.compile(
     r"(?:\\\((?P<inline>.*?)\\\)|\\\[(?P<block>.*?)\\\])\s*</(?P=tag)>",
     re.DOTALL,
 )
+CODE = re.compile(r"<(code|pre|math)\b.*?</\1>|<[^>]*>", re.DOTALL)  # where a backslash is one
 # The converter does not know these.
 ARGMAX = re.compile(r"\\operatorname\*?\{arg(?: |\\,)?(max|min)\}|\\arg ?\\(max|min)(?![a-z])")
 # Signs that it takes for identifiers, whose spacing is another one.
@@ -33,7 +34,13 @@ def to_mathml(html: str, page: str) -> str:
         mathml = mathml_of(latex, "block" if block else "inline", page)
         return f'<{match["tag"]} class="arithmatex">{mathml}</{match["tag"]}>'
 
-    return FORMULA.sub(change, html)
+    done = FORMULA.sub(change, html)
+    if left := re.search(r"\\[A-Za-z]{2,}.{0,40}", CODE.sub("", done)):
+        raise PluginError(
+            f"{page} has a formula that is not read as one, near {left[0]!r}: \\( … \\) stands within a "
+            "line, and \\[ … \\] is a paragraph of its own."
+        )
+    return done
 
 
 def mathml_of(latex: str, display: str, page: str) -> str:

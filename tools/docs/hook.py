@@ -1,7 +1,7 @@
 """The hook of MkDocs: what the site shows beside the pages as they are written.
 
-- Markers such as `<!-- settings -->` are replaced by tables from the code, or by a page of the repository.
-  The pages with a marker are real files, so that links to them work where one reads the repository too.
+- Markers such as `<!-- settings -->` are replaced by tables from the code, or by another page.
+  The pages with a marker are real files, so that links to them work in the repository too.
 - Links to files outside docs/ become links to pages of the site that show those files.
 - Where NAME-dark.svg stands beside NAME.svg, each is shown in its theme.
 - Formulas become MathML, which browsers show without a script.
@@ -10,6 +10,7 @@
 import posixpath
 import re
 import sys
+from importlib import import_module
 from pathlib import Path
 
 from mkdocs.config.defaults import MkDocsConfig
@@ -20,7 +21,7 @@ from mkdocs.structure.pages import Page
 ROOT = Path(__file__).parents[2]
 sys.path[:0] = [str(ROOT)]  # mkdocs runs hooks without the folder that it was started in
 
-from tools.docs import commands, formulas, settings  # noqa: E402
+from tools.docs import formulas  # noqa: E402
 
 FENCE = re.compile(r"^( *)(`{3,})[^`\n]*\n.*?^ *\2 *$", re.MULTILINE | re.DOTALL)
 CODE = re.compile(r"(`+)(?!`).+?(?<!`)\1(?!`)", re.DOTALL)
@@ -31,8 +32,8 @@ IMAGE = re.compile(r"!\[([^\]]*)\]\(([^)\s]+)\)(\{[^}\n]*\})?")
 # Files of the repository that are part of a page.
 SHOWN_BY = {"results/README.md": "results.md"}
 MARKERS = {
-    "<!-- settings -->": settings.page,
-    "<!-- commands -->": commands.page,
+    "<!-- settings -->": lambda: _made_by("settings"),
+    "<!-- commands -->": lambda: _made_by("commands"),
     "<!-- results -->": lambda: _rest_of("results/README.md", "results.md"),
 }
 LANGUAGES = {
@@ -47,11 +48,11 @@ LANGUAGES = {
 
 def on_files(files: Files, config: MkDocsConfig) -> Files:
     """Add pages for the files of the repository to which pages link."""
-    waiting = [(f"docs/{page.src_uri}", page.src_uri) for page in files.documentation_pages()]
-    waiting += SHOWN_BY.items()
+    waiting = [(f"docs/{page.src_uri}", page.content_string) for page in files.documentation_pages()]
+    waiting += [(source, _read(source)) for source in SHOWN_BY]
     while waiting:
-        source, _ = waiting.pop()
-        for target in _targets(source):
+        source, text = waiting.pop()
+        for target in _targets(source, text):
             uri = _site_uri(target)
             if target.startswith("docs/") or files.get_file_from_path(uri) is not None:
                 continue
@@ -59,7 +60,7 @@ def on_files(files: Files, config: MkDocsConfig) -> Files:
                 raise PluginError(f"{source} links to {target}, which does not exist.")
             files.append(_shown(config, target, uri))
             if target.endswith(".md"):
-                waiting.append((target, uri))
+                waiting.append((target, _read(target)))
     return files
 
 
@@ -81,10 +82,15 @@ def on_page_content(html: str, page: Page, config: MkDocsConfig, files: Files) -
     return formulas.to_mathml(html, page.file.src_uri)
 
 
+def _made_by(module: str) -> str:
+    """Return the page that a module makes; it is imported here because it imports torch."""
+    page: str = import_module(f"tools.docs.{module}").page()
+    return page
+
+
 def _rest_of(source: str, uri: str) -> str:
     """Return a page of the repository without its title, for the page of the site at `uri`."""
-    text = (ROOT / source).read_text(encoding="utf-8")
-    return _relinked(re.sub(r"\A# .*\n", "", text), source, uri)
+    return _relinked(re.sub(r"\A# .*\n", "", _read(source)), source, uri)
 
 
 def _outside_code(markdown: str, change) -> str:
@@ -101,14 +107,15 @@ def _code(markdown: str) -> list[tuple[int, int]]:
     return [match.span() for match in FENCE.finditer(markdown)]
 
 
-def _targets(source: str) -> list[str]:
+def _targets(source: str, text: str) -> list[str]:
     """Return the files of the repository to which a page of it links."""
-    path = ROOT / source
-    if not path.is_file():
-        return []
-    text = FENCE.sub("", path.read_text(encoding="utf-8"))
-    found = [_resolved(match["to"], source) for match in LINK.finditer(CODE.sub(_kept, text))]
+    text = CODE.sub(_kept, FENCE.sub("", text))
+    found = [_resolved(match["to"], source) for match in LINK.finditer(text)]
     return [target for target in found if target]
+
+
+def _read(source: str) -> str:
+    return (ROOT / source).read_text(encoding="utf-8")
 
 
 def _kept(code: re.Match[str]) -> str:
@@ -159,11 +166,11 @@ def _shown(config: MkDocsConfig, target: str, uri: str) -> File:
         )
         text = f"# {target}/\n\n" + "\n".join(f"- `{name}`" for name in names)
     elif path.suffix == ".md":
-        text = path.read_text(encoding="utf-8")
+        text = _read(target)
     else:
         ticks = "`" * 6
-        code = path.read_text(encoding="utf-8")
-        text = f"# {target}\n\n{ticks}{LANGUAGES.get(path.suffix, 'text')}\n{code}\n{ticks}\n"
+        language = LANGUAGES.get(path.suffix, "text")
+        text = f"# {target}\n\n{ticks}{language}\n{_read(target)}\n{ticks}\n"
     return File.generated(config, uri, content=text, inclusion=level)
 
 

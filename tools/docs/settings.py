@@ -20,7 +20,7 @@ TITLES = {
     "exploration": "Exploration",
     "evaluation": "Evaluation",
 }
-COLUMNS = ("Setting", "What it is", "Takes", "Default", "On presets")
+COLUMNS = ("Setting", "What it is, and what it takes", "Default", "On presets")
 UNSHOWN = ("preset",)  # it chooses the values of the others
 
 
@@ -46,8 +46,8 @@ def _presets() -> str:
     return "\n\n".join(
         (
             "## Presets",
-            "A preset has settings for a kind of environment. It is chosen by the environment; `--preset` chooses "
-            "another one, or a TOML file.",
+            "A preset has settings for a kind of environment. The environment decides which one is "
+            "used; `--preset` chooses another one, or a TOML file.",
             table(("Preset", "For"), rows),
         )
     )
@@ -62,8 +62,7 @@ def _row(name: str, flat: Flat, composed: dict[tuple[str, str], Composition]) ->
         default += f"\n{plain(about.source)}"
     return (
         f'<a id="{name}"></a>{code(name)}',
-        what,
-        plain(_takes(name, flat)),
+        f"{what}\n*{plain(_takes(name, flat))}*",
         default,
         _on_presets(name, flat, composed),
     )
@@ -81,10 +80,12 @@ def _value(name: str, value: object) -> str:
 def _takes(name: str, flat: Flat) -> str:
     """Return the values that a setting takes, with their unit."""
     about = flat.about
+    if name == "agent":
+        return "a name: " + ", ".join(AGENTS)
     if about.choices:
-        return ", ".join(about.choices)
+        return "one of " + ", ".join(about.choices)
     if about.kind:
-        return ", ".join(parts(about.kind)) + ", or module:Class"
+        return "a name: " + ", ".join(parts(about.kind)) + "; or module:Class"
     kind = {bool: "yes or no", int: "whole number", float: "number", tuple: "whole numbers", str: "text"}
     takes = kind[type(flat.default)]
     if about.unit:

@@ -1,6 +1,10 @@
 """Tables in Markdown."""
 
+import re
 from collections.abc import Iterable, Sequence
+
+SIGNS = re.compile(r"[\\*_\[\]<|]")
+ESCAPES = {"<": "&lt;"}
 
 
 def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
@@ -10,10 +14,12 @@ def table(columns: Sequence[str], rows: Iterable[Sequence[str]]) -> str:
 
 
 def plain(text: str) -> str:
-    """Return text that Markdown shows as it is, also in a cell."""
-    for sign in "\\`*_[]<":
-        text = text.replace(sign, {"<": "&lt;"}.get(sign, f"\\{sign}"))
-    return " ".join(text.split())
+    """Return text that Markdown shows as it is, also in a cell, but for code in backticks."""
+    parts = " ".join(text.split()).split("`")
+    parts[::2] = [
+        SIGNS.sub(lambda match: ESCAPES.get(match[0], f"\\{match[0]}"), one) for one in parts[::2]
+    ]
+    return "`".join(parts)
 
 
 def code(text: str) -> str:
@@ -21,4 +27,4 @@ def code(text: str) -> str:
 
 
 def _row(cells: Sequence[str]) -> str:
-    return "| " + " | ".join(cell.replace("\n", "<br>").replace("|", "\\|") for cell in cells) + " |"
+    return "| " + " | ".join(cell.replace("\n", "<br>") for cell in cells) + " |"
