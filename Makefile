@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: train test lint types unit test-slow wheel docs figures bits race lock clean
+.PHONY: train test lint types unit test-slow wheel docs hooks figures bits race lock clean
 .PHONY: results results-update results-status results-check results-page results-pong
 
 # `make train STEPS=5000` trains for less.
@@ -75,6 +75,10 @@ results-page: .venv/installed
 # Train Pong from pixels, or resume it: two hours of training in all, on one core.
 results-pong: .venv/installed
 	$(BIN)/python -m tools.results pong
+
+# Run ruff and mypy before every commit, as `make lint types` does.
+hooks: .venv/installed
+	$(BIN)/pre-commit install
 
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv

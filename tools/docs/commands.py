@@ -37,8 +37,8 @@ def _command(name: str) -> str:
         lines.append(_about(_parser(name)))
     if name == "train":
         lines.append(
-            "Every [setting](settings.md) is an option too, with dashes: `--batch-size 64`. `--help` shows "
-            "these options with the values for your environment, and `--help-all` all settings."
+            "Every [setting](settings.md) is an option too, with dashes: `--batch-size 64`. `--help` "
+            "shows these options with the values for your environment, and `--help-all` all settings."
         )
     return "\n\n".join(lines)
 
