@@ -93,7 +93,7 @@ class Agent:
             taus: Quantile fractions τ in [0, 1]: a number or [taus].
 
         Returns:
-            Z_τ(x, a): [taus, actions], or [batch, taus, actions] for a batch.
+            Z_τ(x, a), as [taus, actions], or [batch, taus, actions] for a batch.
         """
         return self.returns(observation).quantile(np.atleast_1d(fractions(taus)))
 
