@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: train test lint types unit test-slow wheel docs hooks figures bits race lock clean
+.PHONY: train test lint types unit test-slow wheel docs hooks figures demo-agents bits race lock clean
 .PHONY: results results-update results-status results-check results-page results-pong
 
 # `make train STEPS=5000` trains for less.
@@ -40,6 +40,11 @@ docs: .venv/installed
 # Draw the figures of the docs again, or some of them: `make figures NAMES="watch report"`.
 figures: .venv/installed
 	$(BIN)/python -m tools.docs.figures $(NAMES)
+
+# Train the agents of `quantail demo` again, for 360,000 steps in all. With KEEP=1, keep their weights
+# and write their settings again.
+demo-agents: .venv/installed
+	OMP_NUM_THREADS=1 $(BIN)/python -m tools.demo_agents $(if $(KEEP),--keep-weights) $(NAMES)
 
 # Whether the working tree learns what a commit learned, bit for bit: `make bits BASE=<commit>`. With
 # AGENT, PRESET and ENV: the fingerprint of that run, here or at the commit BASE.

@@ -69,7 +69,7 @@ class ReturnDistribution:
         """Return the standard deviation, [...]."""
         centred = ReturnDistribution(self.atoms - self.mean().unsqueeze(-1), self.probs)
         variance = centred.expectation(torch.square)
-        spread = variance > 0  # a point mass keeps away from the root, whose slope there is infinite
+        spread = variance > 0  # avoid the root at 0, where its slope is infinite
         return torch.where(spread, torch.where(spread, variance, 1.0).sqrt(), 0.0)
 
     def quantile(self, taus: Tensor | ArrayLike) -> Tensor:
@@ -138,7 +138,7 @@ class ReturnDistribution:
     def sorted(self) -> tuple[Tensor, Tensor]:
         """Return the atoms in rising order [..., M] and their cumulated probabilities, [..., M] or [M].
 
-        Probabilities are cumulated and normalised in float64, so that rounding does not swallow a rare
+        Probabilities are cumulated and normalised in float64, so that rounding does not lose a rare
         upper tail, and on the CPU, where every map of τ runs.
         """
         atoms, order = self.atoms.sort(dim=-1)

@@ -21,7 +21,7 @@ from safetensors.numpy import save as _dump_arrays
 from quantail.errors import QuantailError, damage
 
 SEAL = "checksum"  # the key of a JSON file's own checksum
-ASKING = 0.2  # seconds after which a lock is held by a process, not by one that asks for it too
+ASKING = 0.2  # seconds after which a lock counts as held, and not only tested by another process
 
 
 def no_follow(path: str, flags: int) -> int:

@@ -176,7 +176,7 @@ def admit(kind: str, name: str, origin: Origin | None = None) -> Any:
 
 
 def adopt(kind: str, name: str, part: Any) -> None:
-    """Make a part known that another process, which runs the same code, has found."""
+    """Add a part that another process, which runs the same code, has found."""
     if _lookup(kind, name) is None:
         known = _admitted if ":" in name else _registered
         known[kind][name] = part
@@ -236,7 +236,7 @@ def own_fields(kind: str, name: str) -> dict[str, Field[Any]]:
 
 
 def unknown(kind: str, name: str, origin: Origin | None = None) -> QuantailError:
-    """Return the error for a part that nobody knows."""
+    """Return the error for an unknown part."""
     module = module_of(name)
     if module:
         return QuantailError(

@@ -2,7 +2,7 @@
 
 
 def linear(step: int, start: float, end: float, begin: int, length: int) -> float:
-    """`start` until step `begin`, then on a straight line to `end` over `length` steps."""
+    """Return `start` until step `begin`, then change linearly to `end` over `length` steps."""
     if step < begin:
         return start
     if step >= begin + length:

@@ -54,7 +54,7 @@ MUST_NOT_IMPORT = {
         *("cli", "training", "runs", "collecting", "networks", "learning", "replay", "agents", "config"),
         *("recipes", "evaluation", "experiments", "viewing", "api"),
     ),
-    "agents": ("cli", "training", "runs", "collecting", "replay", "files"),
+    "agents": ("cli", "training", "collecting", "replay", "files"),
     "evaluation": ("cli", "training", "runs", "collecting", "replay"),
     "text.py": (*EVERYTHING, "errors", "registry"),
     "runs": ("cli", "experiments", "viewing", "training", "replay"),

@@ -23,6 +23,10 @@ ABSENT = (
     *("ale_py", "fastapi", "imageio_ffmpeg", "matplotlib", "minatar", "pandas", "PIL", "pygame"),
     *("ray", "rliable", "scipy", "tensorboard", "uvicorn", "wandb", "websockets"),
 )
+DEMO = (
+    "import quantail, quantail.demo;"
+    "print(quantail.load(quantail.demo.folder('cliff')).act(0, risk='cvar:0.1'))"
+)
 NEEDED = "quantail: a report needs matplotlib: pip install 'quantail[plots]'.\n"
 
 
@@ -74,6 +78,8 @@ def use_core(scripts: Path, folder: Path) -> None:
     short = ("--steps", 600, "--learning-starts", 200, "--quiet", "--out", "run")
     run(quantail, "train", "CartPole-v1", *short, cwd=folder)
     run(quantail, "eval", "run", "--episodes", 2, cwd=folder)
+    found = run(scripts / "python", "-c", DEMO, cwd=folder).stdout.strip()
+    require(found == "1", f"the shipped agent of the cliff takes action {found} under CVaR(0.1)")
     require("rainbow" in run(quantail, "agents", cwd=folder).stdout, "quantail agents lacks rainbow")
     refused = run(quantail, "report", "run", cwd=folder, status=2).stderr
     require(refused == NEEDED, f"quantail report says {refused!r}, not {NEEDED!r}")

@@ -2,6 +2,7 @@
 
 from collections.abc import Iterator, Sequence
 from contextlib import contextmanager
+from pathlib import Path
 from typing import Any
 
 import numpy as np
@@ -65,7 +66,7 @@ class Agent:
         self.actions = actions
         self.env = env
         self.risk = risk
-        self.checkpoint = checkpoint  # steps of training that the weights have seen, where loaded
+        self.checkpoint = checkpoint  # steps of training that the weights have seen
         self._exploration = seeds.generator(config.run.seed, "predict")
 
     def act(
@@ -170,6 +171,17 @@ class Agent:
             drawn = self._exploration.integers(self.actions.count, size=shape)
             action = np.where(random, drawn + self.actions.start, action)
         return (action if np.ndim(action) else np.int64(action)), None
+
+    def save(self, folder: str | Path, *, half: bool = False) -> None:
+        """Save the weights and the settings in a new folder, which `quantail.load` and `eval` take.
+
+        The folder has what a run has, without all that only training needs, so it cannot be resumed.
+        `half` stores the weights with 16 bits instead of 32.
+        """
+        # Runs know agents; an agent looks there only when it is saved.
+        from quantail.runs.saved import save_agent
+
+        save_agent(self, folder, half=half)
 
     def greedy(self, batch: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> NDArray[np.int64]:
         """Return greedy actions, counted from 0, for encoded observations.

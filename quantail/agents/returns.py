@@ -83,6 +83,17 @@ class Returns:
         """Return the mean of each action's return, as the agent acts on it: [actions]."""
         return self.value("neutral")
 
+    def crossing(self, taus: Any) -> float | None:
+        """Return the share of neighbouring quantiles, over all actions, that fall as τ rises.
+
+        None for a head whose quantiles cannot cross. Heads with fractions of their own use those.
+        """
+        wanted = torch.from_numpy(np.atleast_1d(fractions(taus)).astype(np.float32))
+        wanted = wanted.expand(len(self._features), -1).to(self._features.device)
+        with torch.inference_mode():
+            found = self._head.unsorted_quantiles(self._features, wanted)
+        return None if found is None else float((found.diff(dim=1) < 0).double().mean())
+
     def std(self) -> Array:
         """Return the standard deviation of each action's return: [actions]."""
         return self._unbatched(self._distribution().std().numpy())

@@ -70,7 +70,7 @@ def run(words: list[str]) -> int:
             print(f"  {agent.config.run.agent} learns only the mean, so all risk measures act the same")
     path = save_result(arguments.run, agent, result)
     if not arguments.json:
-        print(f"  saved to {path}")
+        print(f"  saved to  {path}")
     return 0
 
 
@@ -81,13 +81,13 @@ def _whole(name: str, text: str | None) -> int | None:
 def _table(result: Evaluation, agent: Agent) -> str:
     row = result.to_dict()
     return (
-        f"{result.env}: {row['mean']:.2f} ± {row['std']:.2f} over {counted(row['episodes'], 'episode')} "
-        f"(standard deviation)\n"
-        f"  lowest {row['min']:g}, quartiles {row['q25']:g} | {row['median']:g} | {row['q75']:g}, "
-        f"highest {row['max']:g}; mean length {result.lengths.mean():.0f} steps\n"
-        f"  CVaR of these returns: cvar:0.25 {result.value('cvar:0.25'):g}, "
-        f"cvar:0.1 {result.value('cvar:0.1'):g}\n"
-        f"  protocol {result.protocol.describe()}\n"
-        f"  agent {agent.config.run.agent}, checkpoint {agent.checkpoint:,}, risk measure "
-        f"{result.risk.label}, seed {result.seed}"
+        f"{result.env}: mean return {row['mean']:.2f} over {counted(row['episodes'], 'episode')} "
+        f"(standard deviation {row['std']:.2f})\n"
+        f"  lowest {row['min']:g}, quartiles {row['q25']:g}, {row['median']:g} and {row['q75']:g}, "
+        f"highest {row['max']:g}; {result.lengths.mean():.0f} steps an episode\n"
+        f"  mean of the worst quarter {result.value('cvar:0.25'):g} (cvar:0.25), "
+        f"of the worst tenth {result.value('cvar:0.1'):g} (cvar:0.1)\n"
+        f"  agent     {agent.config.run.agent} after {counted(agent.checkpoint, 'step')}, "
+        f"risk measure {result.risk.label}\n"
+        f"  protocol  {result.protocol.describe()}, seed {result.seed}"
     )

@@ -15,6 +15,7 @@ from quantail.trust import add_working_folder, module_of
 from quantail.validation import one_of
 
 COMMANDS = {
+    "demo": "watch agents that are trained already, in the browser, within seconds",
     "train": "train an agent on an environment",
     "resume": "continue a run exactly where it stopped",
     "eval": "evaluate a trained agent on whole episodes",
@@ -120,6 +121,7 @@ def _overview() -> str:
     return (
         "usage: quantail COMMAND ...\n\n"
         "Distributional and risk-sensitive reinforcement learning. To start:\n"
+        "  quantail demo\n"
         "  quantail train CartPole-v1 --agent iqn --risk cvar:0.25\n\n"
         f"commands\n{rows}\n\n"
         f"settings of train that people change first\n{first}\n\n"

@@ -33,5 +33,5 @@ def run(words: list[str]) -> int:
         f"under {agent.risk.label}, in {arguments.out}"
     )
     if not filmed.pictured:
-        print("the environment has no picture of itself, so the video shows only the distributions")
+        print("the environment cannot be rendered, so the video shows only the distributions")
     return 0

@@ -1,5 +1,8 @@
 """quantail watch RUN [RUN2 ...]"""
 
+import argparse
+from typing import Any
+
 from quantail.cli.parser import Parser, add_trust
 from quantail.validation import whole_number
 from quantail.viewing.live import watch
@@ -14,6 +17,15 @@ def run(words: list[str]) -> int:
         "run is still training.",
     )
     parser.add_argument("runs", nargs="+", metavar="RUN", help="folder of a run; several to compare")
+    add_address(parser)
+    add_trust(parser)
+    arguments = parser.parse(words)
+    watch(arguments.runs, **address_of(arguments), trust=arguments.trust)
+    return 0
+
+
+def add_address(parser: Parser) -> None:
+    """Add the seed, and where and how the page is served."""
     parser.add_argument("--seed", default="1", metavar="S", help="seed of the first episode [1]")
     parser.add_argument("--port", metavar="P", help="port to listen on [8750, or the next free one]")
     parser.add_argument(
@@ -25,16 +37,14 @@ def run(words: list[str]) -> int:
     parser.add_argument(
         "--no-browser", action="store_true", help="print the address without opening a browser"
     )
-    add_trust(parser)
-    arguments = parser.parse(words)
-    seed = whole_number("seed", arguments.seed, 0)
-    port = None if arguments.port is None else whole_number("port", arguments.port, 1, 65535)
-    watch(
-        arguments.runs,
-        host=arguments.host,
-        port=port,
-        seed=seed,
-        browser=not arguments.no_browser,
-        trust=arguments.trust,
-    )
-    return 0
+
+
+def address_of(arguments: argparse.Namespace) -> dict[str, Any]:
+    """Return the values of these arguments, as `watch` takes them."""
+    port = arguments.port
+    return {
+        "host": arguments.host,
+        "port": None if port is None else whole_number("port", port, 1, 65535),
+        "seed": whole_number("seed", arguments.seed, 0),
+        "browser": not arguments.no_browser,
+    }

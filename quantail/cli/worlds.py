@@ -16,8 +16,8 @@ Solutions = dict[RiskMeasure, Solution]
 SHOWN = (*MEASURES, "norm:3")
 TIE = 1e-9  # values closer than this are equal
 NOTE = (
-    "the policy is that of the paper: in each state, the action with the best distorted value of the "
-    "future return under the same policy; this is not the risk measure of whole episodes"
+    "in each state the policy takes the action whose future return under the same policy has the best "
+    "value, as in the paper; this does not optimise the risk measure of whole episodes"
 )
 
 

@@ -196,7 +196,7 @@ class Config(Group):
         for name, why in DECISIVE.items():
             if name in flat and coerce(name, flat[name]) != values[name]:
                 raise QuantailError(
-                    f"replace does not take another {name}, {why}: make the configuration anew with "
+                    f"replace does not take another {name}, {why}: create a new configuration with "
                     "quantail.configure."
                 )
         for kind, one in self.parts.items():

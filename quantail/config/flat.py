@@ -187,7 +187,7 @@ def choices(name: str) -> tuple[str, ...]:
 
 
 def applies(name: str, values: Changes) -> bool:
-    """Return whether a setting has an effect beside these values of other settings; see `About.only`."""
+    """Return whether a setting has an effect, given these values of other settings; see `About.only`."""
     flat = flat_settings().get(name)
     if flat is None or not flat.about.only:
         return True

@@ -2,7 +2,7 @@
 
 import traceback
 import zlib
-from collections.abc import Iterator, Sequence
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
 from typing import Any
@@ -12,6 +12,7 @@ import numpy as np
 from gymnasium import spaces
 from numpy.typing import NDArray
 
+from quantail.distributions import ReturnDistribution
 from quantail.envs.family import EnvFamily
 from quantail.errors import QuantailError
 from quantail.spaces import ActionSpec, Layout, ObservationSpec
@@ -153,6 +154,20 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
         """Return what the colours of the rendered image mean; "" if that is unknown."""
         with self._explain_errors("legend"):
             return self.family.legend(self.env)
+
+    def exact_returns(
+        self, policy: Callable[[Any], int], discount: float
+    ) -> dict[bytes, Sequence[ReturnDistribution]]:
+        """Return the exact return distributions of every action, by the bytes of the observation.
+
+        Empty where the family does not know them, and for stacked observations.
+        """
+        spec = self.spec_of_observation
+        if spec.stack > 1:
+            return {}
+        with self._explain_errors("exact_returns"):
+            found = self.family.exact_returns(self.env, policy, discount) or {}
+        return {encode(spec, observation).tobytes(): one for observation, one in found.items()}
 
     def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
         with self._explain_errors("step"):

@@ -1,14 +1,15 @@
-"""The base class of environment families: all that is special about a kind of environment."""
+"""The base class of environment families: everything specific to a kind of environment."""
 
 import copy
 import dataclasses
-from collections.abc import Mapping, Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, Self, cast
 
 import gymnasium as gym
 import numpy as np
 from gymnasium import spaces
 
+from quantail.distributions import ReturnDistribution
 from quantail.envs.human import HumanPlay
 from quantail.part_config import NoConfig, fields_of
 
@@ -45,7 +46,7 @@ class EnvFamily:
         self.config = self.Config() if config is None else config
 
     def recognises(self, env: str) -> bool:
-        """Return whether an id is one of this family. This must be fast: it is asked for every id."""
+        """Return whether an id is one of this family. This must be fast: it is called for every id."""
         raise NotImplementedError
 
     def make(self, env: str, render_mode: str | None = None) -> Env:
@@ -89,6 +90,18 @@ class EnvFamily:
     def legend(self, env: Env) -> str:
         """Return what the colours of the rendered image mean; "" if that is unknown."""
         return ""
+
+    # Known return distributions
+
+    def exact_returns(
+        self, env: Env, policy: Callable[[Any], int], discount: float
+    ) -> Mapping[Any, Sequence[ReturnDistribution]] | None:
+        """Return the exact return distribution of every action at every observation, if they are known.
+
+        They are those of taking the action and then following `policy`, which maps an observation to an
+        action, counted from 0. None where the model of the environment is unknown.
+        """
+        return None
 
     # Randomness
 

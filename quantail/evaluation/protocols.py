@@ -14,6 +14,7 @@ from quantail.envs.family import EnvFamily
 from quantail.errors import QuantailError
 from quantail.part_config import VALUES
 from quantail.settings import shown
+from quantail.text import counted
 from quantail.validation import either, one_of, probability, string, whole_number, wrong
 
 BUDGET = ("frames", "episodes")  # the length of an evaluation, not its conditions
@@ -128,28 +129,29 @@ class Protocol:
         return protocol
 
     def describe(self) -> str:
-        """Return the label, all conditions and the budget in one line."""
-        return f"{self.label}: {self.summary}"
+        """Return all conditions and the budget in words, after the name if the protocol has one."""
+        return self.summary if self.name == "own" else f"{self.name}: {self.summary}"
 
     @property
     def summary(self) -> str:
         """Return all conditions and the budget in words."""
-        parts = [f"epsilon {self.epsilon:g}"]
+        random = f"random actions with probability {self.epsilon:g}" if self.epsilon else ""
+        parts = [random or "no exploration"]
         if self.starts:
             parts.append(f"starts sampled from {self.starts}")
         elif self.no_ops:
-            parts.append(f"up to {self.no_ops} no-op frames")
+            parts.append(f"up to {self.no_ops} no-op frames at the start")
         if self.sticky:
-            parts.append(f"sticky actions {self.sticky:g}")
+            parts.append(f"sticky actions with probability {self.sticky:g}")
         if self.action_repeat > 1:
             parts.append(f"each action repeated for {self.action_repeat} frames")
         parts += [f"{name} {shown(value)}" for name, value in self.settings.items()]
-        own = f"the environment's own limit, at most {LONGEST:,} steps"
-        parts.append(f"truncated at {f'{self.max_frames:,} frames' if self.max_frames else own}")
-        budget = f"whole episodes within {self.frames:,} frames, at least one"
-        if not self.frames:
-            budget = f"{self.episodes:,} {'episode' if self.episodes == 1 else 'episodes'}"
-        return f"{', '.join(parts)}; {budget}"
+        length = counted(self.episodes, "episode")
+        if self.frames:
+            length = f"as many whole episodes as fit into {self.frames:,} frames, at least one"
+        limit = f"{self.max_frames:,} frames" if self.max_frames else f"{LONGEST:,} steps"
+        end = "" if self.max_frames else "as the environment ends them, "
+        return f"{', '.join(parts)}; {length}, which end {end}after {limit} at the latest"
 
 
 def _plain(settings: Any) -> dict[str, Any]:

@@ -1,5 +1,6 @@
 """Measure the mean, VaR and CVaR of episode returns under several risk measures."""
 
+import math
 from collections.abc import Sequence
 from dataclasses import asdict, dataclass
 from typing import Any
@@ -79,19 +80,26 @@ class RiskProfile:
         ]
         first = self.played[0]
         notes = [
-            f"raw returns of {len(first.returns):,} whole episodes per measure, with the same seeds; "
-            f"[{CONFIDENCE:.0%} bootstrap interval over episodes]",
-            "the policy with the best distorted value at each step need not have the best distorted "
-            "value of whole episodes, which is measured here",
+            f"Returns of the same {len(first.returns):,} whole episodes under each measure, neither "
+            f"clipped nor discounted, with {CONFIDENCE:.0%} bootstrap intervals over episodes.",
+            "A measure applies to the return from each decision on. The best action at every step need "
+            "not give the best whole episodes, so this table comes from playing them.",
         ]
+        if same := [one.risk.label for one in self.played[1:] if _same_play(one, first)]:
+            notes.append(
+                f"{' and '.join(same)} played the same episodes as {first.risk.label}: no decision "
+                "changed. A measure that is changed after training re-ranks the next action; it does "
+                "not plan. To plan for it, train with --risk."
+            )
         if self.level * len(first.returns) < MIN_TAIL:
             notes.append(
-                f"the worst {self.level:g} of {len(first.returns):,} episodes are "
-                f"{self.level * len(first.returns):.3g}: reliable VaR and CVaR need {MIN_TAIL} or more"
+                f"VaR and CVaR rest on the worst {self.level * len(first.returns):.3g} of "
+                f"{len(first.returns):,} episodes; reliable values need {MIN_TAIL}, that is "
+                f"--episodes {math.ceil(MIN_TAIL / self.level)}."
             )
         columns = ["risk measure", *self._names]
-        weights = f", checkpoint {self.checkpoint:,}" if self.checkpoint else ""
-        title = f"{first.env}: {self.agent}{weights}, protocol {first.protocol.label}"
+        weights = f" after {self.checkpoint:,} steps" if self.checkpoint else ""
+        title = f"{first.env}: {self.agent}{weights}"
         return ResultTable(title, columns, rows, notes)
 
     def to_dict(self) -> dict[str, Any]:
@@ -149,6 +157,11 @@ def risk_profile(
     episodes = whole_number("episodes", episodes, 2)
     played = [evaluate(agent, env, episodes=episodes, seed=seed, risk=risk) for risk in measures]
     return RiskProfile(tuple(played), level, agent.config.run.agent, agent.checkpoint)
+
+
+def _same_play(one: Evaluation, other: Evaluation) -> bool:
+    """Whether two evaluations with the same seeds have the same episodes."""
+    return np.array_equal(one.returns, other.returns) and np.array_equal(one.lengths, other.lengths)
 
 
 def statistics(z: ReturnDistribution, level: float) -> Array:

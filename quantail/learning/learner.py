@@ -125,7 +125,7 @@ class Learner:
             return self.online.head.loss(features, batch.actions, target, self.taus)
 
     def _arithmetic(self) -> AbstractContextManager[Any]:
-        """Products in bfloat16 where that is asked for; what leaves a head is float32 all the same."""
+        """Return the context of an update, in which products use the configured precision."""
         if self.config.precision != "bfloat16":
             return nullcontext()
         return torch.autocast(self.device.type, torch.bfloat16)
@@ -135,7 +135,7 @@ class Learner:
         self.target.load_state_dict(self.online.state_dict())
 
     def report(self) -> LearningReport:
-        """Means since the last report; refuses to go on from a loss that is not finite."""
+        """Return means since the last report; raise an error if a loss or weight is not finite."""
         count = self._count
         loss = float(self._loss_sum) / count if count else math.nan
         value = float(self._value_sum) / count if count else math.nan
@@ -243,7 +243,7 @@ class Learner:
         return {name: tensors[name].reshape(kind.shape) for name, kind in kinds.items()}
 
     def _compile(self) -> None:
-        """Let torch.compile fuse what lies between products; without a compiler nothing changes."""
+        """Let torch.compile fuse the operations between products; nothing changes without a compiler."""
         for network in (self.online, self.target):
             network.use_dense_products()
         # Restores the caller's flag after each call, for it holds for the whole process.

@@ -32,9 +32,9 @@ class Adam(torch.optim.Adam):
 
     @torch.no_grad()
     def step_whole(self, parameter: Tensor) -> None:
-        """Take the same step where there is this parameter alone, in half the time for a small one.
+        """Take the same step for a single parameter, in half the time if it is small.
 
-        It makes the fused call at once; `step` spends more on the Python around it.
+        It calls the fused kernel directly; `step` spends more time in Python.
         """
         (group,), state, gradient = self.param_groups, self.state[parameter], parameter.grad
         if not state or gradient is None or type(self) is not Adam:  # or before the first step
@@ -109,7 +109,7 @@ def build_optimizer(config: LearnerConfig, parameters: list[nn.Parameter]) -> An
 
 
 def state_shapes(build: Callable[[list[nn.Parameter]], Any], parameter: Tensor) -> dict[str, Tensor]:
-    """Return tensors with the names, shapes and dtypes of what an optimizer keeps of a parameter.
+    """Return tensors with the names, shapes and dtypes of an optimizer's state for a parameter.
 
     The optimizer takes one step on a copy of the parameter.
     """
@@ -121,8 +121,8 @@ def state_shapes(build: Callable[[list[nn.Parameter]], Any], parameter: Tensor) 
     for name, value in state.items():
         if not isinstance(value, Tensor):
             raise QuantailError(
-                f"optimizer {type(optimizer).__name__} keeps {name} as {type(value).__name__}: a run "
-                "can be saved only if all that its optimizer keeps are tensors."
+                f"optimizer {type(optimizer).__name__} has {name} of type {type(value).__name__} in its "
+                "state: a run can be saved only if the state of its optimizer consists of tensors."
             )
     return state
 
@@ -130,9 +130,9 @@ def state_shapes(build: Callable[[list[nn.Parameter]], Any], parameter: Tensor) 
 def build_auxiliary(
     about: AuxiliaryOptimizer, batch_size: int, parameters: list[nn.Parameter]
 ) -> CenteredRMSProp:
-    """Return the optimizer that a head asks for beside the main one.
+    """Return an optimizer that a head needs besides the main one.
 
     The ε that papers state belongs to the gradient of the *sum* over the batch. Ours is the gradient of
-    the mean, so ε, which stands beside the squared gradient, is divided by the batch size squared.
+    the mean, so ε, which is added to the squared gradient, is divided by the batch size squared.
     """
     return CenteredRMSProp(parameters, about.learning_rate, 0.95, about.epsilon / batch_size**2)

@@ -1,4 +1,4 @@
-"""Parameters and the optimizer that moves them."""
+"""Parameters and their optimizer."""
 
 import copy
 from collections.abc import Callable, Mapping, Sequence
@@ -16,7 +16,7 @@ class ParameterGroup:
     """Parameters with their optimizer.
 
     Where the optimizer works element by element, all parameters are views of one tensor, and their
-    gradients are copied into another: the optimizer then has one tensor to move, which takes half the
+    gradients are copied into another: the optimizer then updates a single tensor, which takes half the
     time for a small network. Names, shapes and values in a checkpoint are those of single parameters.
     """
 
@@ -26,7 +26,7 @@ class ParameterGroup:
         self.parameters, self._build = list(parameters), build
         self._flat: nn.Parameter | None = None
         self._views: dict[nn.Parameter, Callable[[Tensor], Tensor]] = {}
-        self._gradients: dict[nn.Parameter, Tensor] = {}  # where those of the parameters are copied to
+        self._gradients: dict[nn.Parameter, Tensor] = {}  # the tensors into which gradients are copied
         self.optimizer = build(self.parameters)
         if getattr(self.optimizer, "elementwise", False):
             self._flatten()
@@ -52,12 +52,12 @@ class ParameterGroup:
         self._gradients = {one: view(self._whole.grad) for one, view in self._views.items()}
 
     def zero_grad(self) -> None:
-        """Forget all gradients."""
+        """Clear all gradients."""
         for parameter in self.parameters:
             parameter.grad = None
 
     def step(self, gradient_clip: float = 0.0) -> None:
-        """Move the parameters along their gradients, whose norm is first clipped if that is above 0."""
+        """Update the parameters; if `gradient_clip` is above 0, clip their gradients first."""
         if self._flat is not None:
             self._gather()
         if gradient_clip:

@@ -46,7 +46,7 @@ class DecayConfig(Group):
 
 
 class Linear(Schedule):
-    """Decay on a straight line to the fraction `final_rate` of the learning rate."""
+    """Decay linearly to the fraction `final_rate` of the learning rate."""
 
     Config = DecayConfig
 

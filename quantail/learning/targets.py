@@ -28,7 +28,7 @@ class Target:
     """
 
     Config: ClassVar[type] = NoConfig  # a frozen dataclass: the target's own settings
-    needs: ClassVar[Mapping[str, Any]] = {}  # settings that it takes at one value alone
+    needs: ClassVar[Mapping[str, Any]] = {}  # settings that must have these values
     extra_terms: ClassVar[str] = ""  # what its distribution includes besides the rewards
 
     def __init__(self, config: Any = None) -> None:
@@ -36,7 +36,7 @@ class Target:
 
     @property
     def uses_online(self) -> bool:
-        """Whether it also asks the online network, which then gets noise of its own."""
+        """Whether it also evaluates the online network, which then gets its own noise."""
         return False
 
     def __call__(
@@ -147,7 +147,7 @@ TARGETS: dict[str, type[Target]] = {"bellman": BellmanTarget, "munchausen": Munc
 def next_context(batch: Batch) -> DecisionContext:
     """Return the context of the next observations. After the end of an episode every action is allowed.
 
-    There the discount is 0 and no action is taken, so a mask that forbids all is no mistake.
+    There the discount is 0 and no action is taken, so a mask that forbids all is not an error.
     """
     if batch.next_masks is None:
         return DecisionContext()

@@ -1,4 +1,4 @@
-"""Embeddings φ of a level τ ∈ [0, 1] into the space of features."""
+"""Embeddings φ of a quantile fraction τ ∈ [0, 1] into the space of features."""
 
 import torch
 from torch import Tensor, nn
@@ -41,7 +41,7 @@ class Embedding(nn.Sequential):
         return layer
 
     def basis(self, taus: Tensor) -> Tensor:
-        """What the last layer sees: [batch, taus, n]."""
+        """Return the inputs of the last layer: [batch, taus, n]."""
         seen = taus.unsqueeze(-1)
         for layer in self.basis_layers:
             seen = layer(seen)

@@ -9,13 +9,13 @@ import torch
 import torch.nn.functional as F
 from torch import Tensor, nn
 
-FEW_ROWS = 8  # rows up to which noise costs less beside the weights than in them (5 times for one row)
+FEW_ROWS = 8  # up to so many rows it is faster to add noise to the outputs than to the weights
 
 
 class NoisyLinear(nn.Module):
     """A linear layer with factorised Gaussian noise on its weights (Fortunato et al. 2018).
 
-    w = μ + σ ⊙ f(ε_out) f(ε_in)ᵀ with f(x) = sgn(x)√|x|. Without noise drawn it is the mean, μ.
+    w = μ + σ ⊙ f(ε_out) f(ε_in)ᵀ with f(x) = sgn(x)√|x|. Without noise it uses the mean weights μ.
     """
 
     def __init__(self, inputs: int, outputs: int, sigma: float) -> None:
@@ -44,7 +44,7 @@ class NoisyLinear(nn.Module):
         return F.linear(x, *self.noisy_weights())
 
     def noisy_weights(self) -> tuple[Tensor, Tensor]:
-        """The weights and biases with the noise in them."""
+        """Return the weights and biases with noise."""
         if self.noise is None:
             return self.weight, self.bias
         out, into = self.noise
@@ -64,7 +64,7 @@ def linear_layers(sigma: float) -> Callable[[int, int], nn.Module]:
 
 
 def weights_of(layer: nn.Module) -> tuple[Tensor, Tensor]:
-    """The weights and biases that a linear layer works with now."""
+    """Return the weights and biases that a linear layer uses now."""
     if isinstance(layer, NoisyLinear):
         return layer.noisy_weights()
     assert isinstance(layer, nn.Linear)
@@ -72,7 +72,7 @@ def weights_of(layer: nn.Module) -> tuple[Tensor, Tensor]:
 
 
 class MLPHead(nn.Sequential):
-    """A head's layers. What leaves them is never less precise than float32."""
+    """The layers of a head. Outputs in bfloat16 are converted to float32."""
 
     def forward(self, x: Tensor) -> Tensor:
         outputs: Tensor = super().forward(x)  # type: ignore[no-untyped-call]

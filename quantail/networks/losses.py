@@ -34,7 +34,7 @@ def quantile_huber_loss(
 
 
 class _QuantileHuber(torch.autograd.Function):
-    """The slopes are at hand when the loss is computed: half the passes over [batch, N, N'] or fewer."""
+    """Compute the slopes together with the loss: half as many passes over [batch, N, N'], or fewer."""
 
     @staticmethod
     def forward(
@@ -52,9 +52,9 @@ class _QuantileHuber(torch.autograd.Function):
             ctx.save_for_backward(of_predictions, of_taus)
             return losses  # type: ignore[no-any-return]
         delta = targets.unsqueeze(1) - predictions.unsqueeze(2)  # [batch, N, N']
-        level, probability = taus.unsqueeze(2), probabilities.unsqueeze(1)
+        tau, probability = taus.unsqueeze(2), probabilities.unsqueeze(1)
         below = delta < 0
-        weight = torch.where(below, 1 - level, level).mul_(probability)
+        weight = torch.where(below, 1 - tau, tau).mul_(probability)
         inner = delta.clamp(-kappa, kappa).div_(kappa) if kappa else delta.sign()  # ∂L_κ/∂δ
         sizes = delta.sub_(inner, alpha=kappa / 2).mul_(inner)  # L_κ(δ)/κ
         of_taus = None
@@ -80,10 +80,10 @@ def huber(delta: Tensor, kappa: float) -> Tensor:
 
 
 def project(atoms: Tensor, weights: Tensor, support: Tensor) -> Tensor:
-    """Φ of C51: share each atom's probability between its two neighbours on an even support.
+    """Φ of C51: share each atom's probability between its two neighbours on an evenly spaced support.
 
     atoms [batch, M], weights [batch, M], support [S] -> probabilities [batch, S].
-    Atoms beyond the support fall on its ends.
+    Atoms beyond the support are moved to its ends.
     """
     gap = support[1] - support[0]
     inside = atoms.clamp(min=support[0], max=support[-1])

@@ -9,7 +9,6 @@ from torch import Tensor, nn
 
 from quantail.networks.config import NetworkConfig
 from quantail.networks.heads import HeadSpec, ReturnHead
-from quantail.networks.kernels import announce
 from quantail.networks.layers import NoisyLinear, factorised_noise, initialise, linear_layers
 from quantail.networks.torsos import Torso
 from quantail.parts import Part
@@ -20,7 +19,7 @@ TORCH, NUMBA = "torch", "numba"  # compute paths
 
 
 class ReturnNetwork(nn.Module):
-    """A torso ψ and a head: features are computed once, whatever the head is asked."""
+    """A torso ψ and a head. Features are computed once and can be passed to any method of the head."""
 
     def __init__(self, torso: Torso, head: ReturnHead) -> None:
         super().__init__()
@@ -32,7 +31,6 @@ class ReturnNetwork(nn.Module):
     def use_kernels(self) -> None:
         """Use compiled kernels where the torso or the head has them."""
         if any([self.head.use_kernels(), self.torso.use_kernels()]):
-            announce()
             self.kernels = NUMBA
 
     def use_torch(self) -> None:
@@ -40,7 +38,7 @@ class ReturnNetwork(nn.Module):
         self.kernels = TORCH
 
     def use_dense_products(self) -> None:
-        """Use torch alone and products whose shapes do not follow the data, for torch.compile."""
+        """Use torch alone and products whose shapes do not depend on the data, for torch.compile."""
         self.head.use_dense_products()
         self.torso.use_dense_products()
         self.kernels = TORCH
@@ -111,7 +109,7 @@ Module = TypeVar("Module", bound=nn.Module)
 
 
 def seeded(build: Callable[[], Module], seed: int) -> Module:
-    """Build a part so that all its weights are a function of the seed, whatever layers it has.
+    """Build a part so that the seed alone determines its weights, whatever layers it has.
 
     Linear and convolutional layers get the paper's initialisation. Others keep torch's own, drawn under
     this seed; the global generator stays as it was. Weights are float32, whatever torch's default is.

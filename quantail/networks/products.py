@@ -1,9 +1,9 @@
-"""The product that IQN's cost is made of: W (ψ(x) ⊙ φ(τ)) for every state x and level τ.
+"""The product that dominates the cost of IQN: W (ψ(x) ⊙ φ(τ)) for every state x and fraction τ.
 
-ψ ends in a ReLU. A feature that is zero for every state of the batch is zero at every level, and so
-is its gradient behind that ReLU: its row of φ and its column of W need no work, forward or backward.
-This is exact. The work goes in chunks of rows, so that what one step writes is still in the cache
-when the next one reads it.
+ψ ends in a ReLU. A feature that is zero for every state of the batch is zero for every τ, and the ReLU
+blocks its gradient. So its row of φ and its column of W are skipped, forward and backward; the result is
+mathematically identical. Rows are processed in chunks, so that the results of one step are still in the
+cache when the next step reads them.
 """
 
 from typing import Any
@@ -12,8 +12,8 @@ import torch
 from torch import Tensor
 
 CHUNK = 1024  # rows at a time: enough for the products' full speed, few enough for the cache
-ALIGNED = 16  # features are kept in such numbers: products of odd width took a quarter longer
-MIN_SKIPPED = 48  # left-out features times rows, a feature: from here on it pays to gather the weights
+ALIGNED = 16  # keep a multiple of so many features: products of odd width took a quarter longer
+MIN_SKIPPED = 48  # skipped features times rows, per feature, above which copying the weights pays
 
 
 def merged_linear(
@@ -22,8 +22,8 @@ def merged_linear(
     """W (ψ ⊙ φ) + b for each layer (W, b), with φ = ReLU(A basis + a).
 
     psi [batch, d], none below zero; basis [batch, T, n]; phi (A [d, n], a [d]); W [outputs, d]. Gives
-    [batch, T, outputs] for each layer. Where ψ is zero it gets no gradient: the ReLU that it comes
-    from would not let any through.
+    [batch, T, outputs] for each layer. Where ψ is zero its gradient is zero, because the ReLU
+    below would block it.
     """
     flat = [tensor for layer in layers for tensor in layer]
     outputs: tuple[Tensor, ...] = _MergedLinear.apply(  # type: ignore[no-untyped-call]
@@ -100,19 +100,19 @@ class _MergedLinear(torch.autograd.Function):
 
 
 def use_sparse_product(psi: Tensor, count: int) -> bool:
-    """Whether `merged_linear` is the faster way for so many levels a state."""
+    """Return whether `merged_linear` is faster for `count` fractions τ per state."""
     on_cpu = psi.device.type == "cpu" and psi.dtype != torch.bfloat16
     return on_cpu and len(psi) * count > MIN_SKIPPED
 
 
 def _chunks(batch: int, count: int) -> list[slice]:
-    """The states of a batch, a chunk's worth of rows at a time."""
+    """Return slices of the states of a batch, one for each chunk of rows."""
     size = max(1, CHUNK // count)
     return [slice(begin, min(begin + size, batch)) for begin in range(0, batch, size)]
 
 
 def _worth_keeping(psi: Tensor, count: int) -> Tensor | None:
-    """The features that are not zero for the whole batch, or None where leaving out costs more."""
+    """Return the features that are not zero for the whole batch; None if skipping does not pay."""
     features = psi.shape[1]
     active = psi.any(dim=0)
     keep = active.nonzero().squeeze(1)
@@ -123,7 +123,7 @@ def _worth_keeping(psi: Tensor, count: int) -> Tensor | None:
 
 
 def _spread(gradient: Tensor, dim: int, ctx: Any) -> Tensor:
-    """The gradient of all features: zero for those left out."""
+    """Return the gradient of all features, which is zero for the skipped ones."""
     shape = list(gradient.shape)
     shape[dim] = ctx.features
     return gradient.new_zeros(shape).index_copy_(dim, ctx.keep, gradient)

@@ -97,7 +97,9 @@ class CPW(Distortion):
 
     eta: float
     name = "cpw"
-    summary = "cumulative probability weighting: below 1 both tails count less; 0.71 fits people"
+    summary = (
+        "cumulative probability weighting: below 1 both tails count less; 0.71 is the paper's value"
+    )
     takes = "a number from 0.28 (below that the map is not monotone) to 1000"
     neutral_eta = 1.0
     slider = Slider(0.3, 1.5, 0.01, 0.71, "less weight on the tails", "more")

@@ -58,13 +58,13 @@ class Entropic(RiskMeasure):
         if self.eta == 0:
             return z.mean()
         probs = z.probabilities()
-        impossible = probs == 0  # kept away from the logarithm, whose gradient there is infinite
+        impossible = probs == 0  # kept out of the logarithm, whose gradient is infinite at 0
         logs = torch.where(impossible, -torch.inf, torch.where(impossible, 1.0, probs).log())
         return -torch.logsumexp(logs - self.eta * z.atoms, dim=-1) / self.eta
 
 
 class ExpectedUtility(RiskMeasure):
-    """E[U(Z)], von Neumann and Morgenstern's road to risk; subclasses say what U is."""
+    """E[U(Z)], the expected utility of von Neumann and Morgenstern; subclasses define U."""
 
     def utility(self, returns: Tensor) -> Tensor:
         """Return U(z)."""

@@ -6,7 +6,8 @@
     checkpoints/last, best                      the name of a checkpoint
 
 `training/components.py` has the list of components. The segments of the replay buffer are in `replay/`
-(see `replay/journal.py`), and state.json lists them.
+(see `replay/journal.py`), and state.json lists them. A checkpoint may also hold the weights of the agent
+alone: then it can act, and no run can be resumed from it.
 """
 
 import re
@@ -33,6 +34,7 @@ from quantail.stateful import State
 
 SCHEMA = 1
 STATE, ARRAYS = "state.json", ".safetensors"
+AGENT = "agent"  # the component that holds the weights
 MAX_SHOWN = 20  # characters of an unknown checkpoint name that an error message repeats
 # Folder names of checkpoints. Nothing else in checkpoints/ is ever renamed or removed.
 NAME = re.compile(r"[0-9]{9}|[1-9][0-9]{9,}")
@@ -63,6 +65,11 @@ class Checkpoint:
         files = {name.removesuffix(ARRAYS) for name in self.content["checksums"]}
         return files | self.content.keys() - {"schema", "checksums"}
 
+    @property
+    def is_resumable(self) -> bool:
+        """Whether it holds everything that training needs, and not the weights alone."""
+        return self.components != {AGENT}
+
     def state_of(self, component: str) -> State:
         """Return the state that a component was saved with."""
         state: dict[str, Any] = dict(self.content[component])
@@ -76,7 +83,9 @@ class Checkpoint:
 
     @property
     def seconds(self) -> dict[str, float]:
-        """The time that the run has spent in each phase."""
+        """The time that the run has spent in each phase; none if only the weights are here."""
+        if not self.is_resumable:
+            return {}
         try:
             return {name: float(spent) for name, spent in self.content["clock"].items()}
         except RESTORE_ERRORS as error:
@@ -88,7 +97,7 @@ class Checkpoint:
 
 
 def has_ended(done_at: Mapping[str, int], steps: int, total_steps: int) -> bool:
-    """Return whether a run has come to its end, given when it was last evaluated and logged."""
+    """Return whether a run has reached its end, given when it was last evaluated and logged."""
     return steps >= total_steps and min(done_at["evaluation"], done_at["log"]) >= steps
 
 
@@ -120,15 +129,43 @@ class Checkpoints:
                 write_arrays(path, arrays)
                 sums[path.name] = checksum(path)
         write_sealed(partial / STATE, {"schema": SCHEMA, **rest, "checksums": sums})
+        self._put_in_place(name)
+        write_text(self.folder / "last", name + "\n")
+        return name
+
+    def _put_in_place(self, name: str) -> None:
+        """Let the finished folder `.NAME.part` take the place of the checkpoint of this name, if any."""
         final, old = self.folder / name, self.folder / f".{name}.old"
         if final.exists():
             shutil.rmtree(old, ignore_errors=True)  # left by a save that could not remove it
             final.rename(old)
-        partial.rename(final)
+        (self.folder / f".{name}.part").rename(final)
         sync_folder(self.folder)
         shutil.rmtree(old, ignore_errors=True)
-        write_text(self.folder / "last", name + "\n")
-        return name
+
+    def reduce_to_weights(self, name: str) -> None:
+        """Remove everything from a checkpoint but the weights of its agent, if that is not done yet.
+
+        A damaged checkpoint is left as it is.
+        """
+        path, file = self.folder / name, f"{AGENT}{ARRAYS}"
+        if path.is_symlink() or {one.name for one in path.iterdir()} == {STATE, file}:
+            return
+        try:
+            content = self._verified(path)
+            reduced = {
+                "schema": SCHEMA,
+                AGENT: content[AGENT],
+                "checksums": {file: content["checksums"][file]},
+            }
+        except (QuantailError, *RESTORE_ERRORS):
+            return
+        partial = self.folder / f".{name}.part"
+        shutil.rmtree(partial, ignore_errors=True)
+        partial.mkdir()
+        shutil.copyfile(path / file, partial / file)
+        write_sealed(partial / STATE, reduced)
+        self._put_in_place(name)
 
     def mark_best(self, name: str) -> None:
         write_text(self.folder / "best", name + "\n")

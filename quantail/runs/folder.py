@@ -21,8 +21,10 @@ from quantail.envs.source import FUNCTION
 from quantail.errors import QuantailError, damage
 from quantail.evaluation.protocols import Protocol
 from quantail.files import hold, link_error, read_sealed, write_sealed, write_text
+from quantail.runs.checkpoints import AGENT, Checkpoints
 from quantail.runs.tables import TABLES
 from quantail.spaces import ActionSpec, ObservationSpec
+from quantail.stateful import State
 
 SCHEMA = 1
 LOCK = ".lock"
@@ -42,6 +44,19 @@ class RunInfo:
     protocol: Protocol  # of evaluations in training
     threads: int
     kernels: str  # the compute path: "numba" for compiled kernels, or "torch"
+
+    def to_dict(self) -> dict[str, Any]:
+        """Return the description as run.json holds it."""
+        return {
+            "env": self.env,
+            "agent": self.config.run.agent,
+            "settings": self.config.to_dict(),
+            "protocol": self.protocol.to_dict(),
+            "observation": self.observation.to_dict(),
+            "actions": asdict(self.actions),
+            "threads": self.threads,
+            "kernels": self.kernels,
+        }
 
     @property
     def preset(self) -> str:
@@ -142,17 +157,9 @@ class RunFolder:
             self.path / "run.json",
             {
                 "schema": SCHEMA,
-                "env": info.env,
-                "agent": info.config.run.agent,
-                "settings": info.config.to_dict(),
-                "protocol": info.protocol.to_dict(),
-                "observation": info.observation.to_dict(),
-                "actions": asdict(info.actions),
-                "threads": info.threads,
-                "kernels": info.kernels,
-                "created": datetime.now(UTC).isoformat(timespec="seconds"),
+                **info.to_dict(),
+                **_origin(),
                 "command": " ".join(sys.argv),
-                "versions": {"python": platform.python_version()} | _versions(),
                 "machine": {
                     "system": platform.platform(),
                     "processor": _processor(),
@@ -160,6 +167,17 @@ class RunFolder:
                 },
             },
         )
+
+    def save_agent(self, info: RunInfo, steps: int, weights: State) -> None:
+        """Write a new folder that holds an agent alone: run.json and one checkpoint with its weights."""
+        if self.path.exists() and not (self.path.is_dir() and not any(self.path.iterdir())):
+            raise QuantailError(f"{self.path} exists already: choose another folder for the agent.")
+        try:
+            self.checkpoints.mkdir(parents=True)
+        except OSError as error:
+            raise QuantailError(f"{self.path} cannot be created: {error.strerror}.") from error
+        Checkpoints(self.checkpoints).save(steps, {AGENT: weights})
+        write_sealed(self.path / "run.json", {"schema": SCHEMA, **info.to_dict(), **_origin()})
 
     @contextmanager
     def held(self) -> Iterator[None]:
@@ -252,6 +270,14 @@ def default_folder(env: str, agent: str, seed: int) -> Path:
         number += 1
         path = base.with_name(f"{base.name}-{number}")
     return path
+
+
+def _origin() -> dict[str, Any]:
+    """Return when a file was written, and by which versions."""
+    return {
+        "created": datetime.now(UTC).isoformat(timespec="seconds"),
+        "versions": {"python": platform.python_version()} | _versions(),
+    }
 
 
 def _versions() -> dict[str, str]:

@@ -29,6 +29,7 @@ INCIDENTAL = {
     "threads",
     "log_every",
     "checkpoint_every",
+    "keep_checkpoints",
     "tensorboard",
     "wandb",
 }

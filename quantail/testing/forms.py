@@ -144,6 +144,6 @@ def wrong_slope(
     return wrong[0] if len(wrong) > 1 else None
 
 
-def told(slopes: tuple[float, float] | None, index: int) -> str:
+def slope_text(slopes: tuple[float, float] | None, index: int) -> str:
     """Return one of the slopes as text."""
     return "" if slopes is None else f"{slopes[index]:.4g}"

@@ -9,7 +9,7 @@ from quantail.distributions import ReturnDistribution
 from quantail.risk import DecisionContext, RiskMeasure
 from quantail.taus import midpoints
 from quantail.testing.common import NO_RANDOMNESS, answer, asking, close, kept_generators, require
-from quantail.testing.forms import check_tensor, told, wrong_slope
+from quantail.testing.forms import check_tensor, slope_text, wrong_slope
 
 GRID = 20_000  # fractions at which a map of τ is compared with the value
 
@@ -56,7 +56,7 @@ class RiskCheck:
         for shape in ((), (3,), (2, 3), (2, 3, 4)):
             for dtype in (torch.float32, torch.float64):
                 self.check_form(shape, dtype)
-        self.check_law()
+        self.check_representation()
         self.check_context()
         self.check_gradient()
         if self.measure.monotone:
@@ -68,7 +68,7 @@ class RiskCheck:
         self.check_copy()
 
     def value(self, z: ReturnDistribution, context: DecisionContext | None = None) -> Tensor:
-        """Return the value of a distribution, asked as a stranger would."""
+        """Return the value of a distribution, after checking the answer."""
         given = [z.atoms] if z.probs is None else [z.atoms, z.probs]
         question = f"the value of atoms {tuple(z.atoms.shape)}"
         if z.probs is not None:
@@ -90,11 +90,11 @@ class RiskCheck:
                 require(
                     close(value.flatten(), torch.stack(alone), 1e-4),
                     self.part,
-                    "gives a distribution another value when others stand beside it",
+                    "gives a distribution another value when others are in the same batch",
                     "each value must depend on its own distribution alone",
                 )
 
-    def check_law(self) -> None:
+    def check_representation(self) -> None:
         """Check that the value depends on the distribution, and not on how it is written."""
         z = distribution(4)
         atoms, probs = z.atoms, z.probabilities()
@@ -127,7 +127,7 @@ class RiskCheck:
         require(
             close(found, expected, 1e-5),
             self.part,
-            f"gives {told_first(found, expected)} when the same distribution is written {way}",
+            f"gives {largest_difference(found, expected)} when the same distribution is written {way}",
             "the value must depend on the distribution alone",
         )
 
@@ -171,7 +171,8 @@ class RiskCheck:
         require(
             wrong is None,
             self.part,
-            f"gives its atoms the slope {told(wrong, 0)} where finite differences give {told(wrong, 1)}",
+            f"gives its atoms the slope {slope_text(wrong, 0)} where finite differences give "
+            f"{slope_text(wrong, 1)}",
             "the gradient must be that of the value",
         )
 
@@ -228,7 +229,7 @@ class RiskCheck:
         require(
             close(value, sampled, 2e-3),
             self.part,
-            f"gives {told_first(value, sampled)} as the mean of quantiles at tau_map(τ)",
+            f"gives {largest_difference(value, sampled)} as the mean of quantiles at tau_map(τ)",
             "value and tau_map must agree, because implicit heads use the second for the first",
         )
         weights = self.measure.tau_weights(torch.linspace(0, 1, 11, dtype=torch.float64))
@@ -256,7 +257,7 @@ class RiskCheck:
             require(
                 close(value, z.mean(), 1e-5),
                 self.part,
-                f"{says} and gives {told_first(value, z.mean())} as the mean",
+                f"{says} and gives {largest_difference(value, z.mean())} as the mean",
                 "there it must be the mean return",
             )
         require(
@@ -290,7 +291,7 @@ def distribution(
     return ReturnDistribution(atoms.to(dtype), given)
 
 
-def told_first(found: Tensor, expected: Tensor) -> str:
+def largest_difference(found: Tensor, expected: Tensor) -> str:
     """Return the numbers where two answers differ most, as text."""
     index = int((found - expected).abs().argmax())
     return f"{float(found.flatten()[index]):.4g} instead of {float(expected.flatten()[index]):.4g}"

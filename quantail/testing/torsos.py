@@ -171,7 +171,7 @@ class TorsoCase:
             )
 
     def check_nonnegative(self) -> None:
-        """Check features against the torso's word, for several weights and observations."""
+        """Check that features are nonnegative if the torso says so, for several weights and inputs."""
         for seed in range(4):
             torso = self.random(seed)
             with torch.no_grad():

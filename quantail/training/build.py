@@ -132,7 +132,14 @@ def build_parts(
         memory=MemoryWatch(store),
         monitor=monitor,
         callbacks=called,
-        saver=Saver(folder, Components(components, warn), journal, scores, warn),
+        saver=Saver(
+            folder,
+            Components(components, warn),
+            journal,
+            scores,
+            warn,
+            keep_all=s.run.keep_checkpoints == "all",
+        ),
         signals=signals,
     )
 

@@ -59,6 +59,13 @@ class RunConfig(Group):
     checkpoint_every: int = setting(
         50_000, "number of steps between two checkpoints", unit="steps", source=OURS, least=1
     )
+    keep_checkpoints: str = setting(
+        "recent",
+        "which checkpoints stay on disk: the last two and the best, or all of them, the older ones with "
+        "the weights alone",
+        source=OURS,
+        choices=("recent", "all"),
+    )
     tensorboard: bool = setting(False, "also write TensorBoard event files", source=OURS)
     wandb: str = setting("", "also log to this Weights & Biases project; disabled if empty", source=OURS)
 

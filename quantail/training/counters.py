@@ -69,7 +69,7 @@ class Due:
         return self.done_at[what] < steps
 
     def has_ended(self, steps: int, total_steps: int) -> bool:
-        """Return whether a run of this length has come to its end."""
+        """Return whether a run of this length has reached its end."""
         return has_ended(self.done_at, steps, total_steps)
 
     def done(self, what: str, steps: int) -> None:

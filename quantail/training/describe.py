@@ -28,26 +28,28 @@ def description(folder: RunFolder, info: RunInfo, device: torch.device) -> dict[
     values = s.to_dict()
     parts = [one for one in ("double", "dueling", "noisy") if values.get(one)]
     parts += [s.learner.target.label] if s.learner.target.name != DEFAULT_PARTS["target"] else []
-    steps = [f"{s.learner.n_step}-step"] if s.learner.n_step > 1 else []
+    steps = [f"{s.learner.n_step}-step returns"] if s.learner.n_step > 1 else []
     decay = f" ({s.learner.schedule.label})" if s.learner.schedule.find().varies else ""
     learning = (
-        f"{', '.join([distribution, *parts, *steps])}, batch {s.learner.batch_size}, "
-        f"learning rate {s.learner.learning_rate:g}{decay}, "
-        f"an update every {s.learner.train_frequency} steps from step {s.learner.learning_starts:,}"
+        f"{', '.join([distribution, *parts, *steps])}, batches of {s.learner.batch_size}, "
+        f"learning rate {s.learner.learning_rate:g}{decay}, one update every "
+        f"{counted(s.learner.train_frequency, 'step')} after {s.learner.learning_starts:,} steps"
     )
+    several = f", {s.run.total_envs} at a time" if s.run.total_envs > 1 else ""
+    frames = f" ({s.run.steps * info.frames_per_step:,} frames)" if info.frames_per_step > 1 else ""
     agent = " ".join([s.run.agent, *parts_of(s)])
     memory = f"{human_bytes(replay_bytes(info))} of memory"
     if is_compressed(info.observation):
-        memory = f"compressed, about {memory}"
+        memory = f"about {memory}, compressed"
     return {
-        "environment": f"{info.env}, observation {shape}, {info.actions.count} "
-        f"{'action' if info.actions.count == 1 else 'actions'}",
-        "agent": f"{agent}, risk {s.risk.describe()}, preset {info.preset}",
+        "environment": f"{info.env}{several}: observations of shape {shape}, "
+        f"{counted(info.actions.count, 'action')}",
+        "agent": f"{agent} with preset {info.preset}, risk measure {s.risk.describe()}",
         "learning": learning,
-        "replay": f"{s.replay.sampler.label}, {s.replay.buffer_size:,} steps, {memory}",
-        "budget": f"{s.run.steps:,} steps ({s.run.steps * info.frames_per_step:,} frames), "
-        f"seed {s.run.seed}, {counted(s.run.total_envs, 'environment')}, "
-        f"{device.type} with {counted(info.threads, 'thread')}"
+        "replay": f"the last {s.replay.buffer_size:,} steps, {s.replay.sampler.label} sampling, "
+        f"{memory}",
+        "budget": f"{counted(s.run.steps, 'step')}{frames}, seed {s.run.seed}",
+        "device": f"{device.type} with {counted(info.threads, 'thread')}"
         f"{' and compiled kernels' if info.kernels == NUMBA else ''}",
         **(
             {"engine": f"ray, {s.run.actors} actors; not reproducible bit for bit"}

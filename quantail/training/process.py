@@ -37,7 +37,7 @@ def _matmul_precision(wanted: str) -> Iterator[None]:
     before = [backend.fp32_precision for backend in backends]
     try:
         name = torch.get_float32_matmul_precision()
-    except RuntimeError:  # the caller has set a backend, so that no one name is true of all
+    except RuntimeError:  # the caller has set one backend, so that no single name describes all
         name = "highest"
     torch.set_float32_matmul_precision(wanted)
     try:

@@ -42,7 +42,7 @@ class Summary:
     scores: Scores
     seconds: dict[str, float]
     updates: int
-    stopped_by: str  # the signal, or "a callback: " and its reason; "" if the run has come to its end
+    stopped_by: str  # the signal, or "a callback: " and its reason; "" if the run has reached its end
     trust: str = ""  # the --trust flags that commands on this run need
 
 

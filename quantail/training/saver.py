@@ -21,8 +21,11 @@ class Saver:
         journal: ReplayJournal,
         scores: Scores,
         warn: Callable[[str], None],
+        *,
+        keep_all: bool = False,
     ) -> None:
         self.folder, self.components, self.journal, self.scores = folder, components, journal, scores
+        self.keep_all = keep_all
         self.checkpoints = Checkpoints(folder.checkpoints)
         self._warn = warn
         self._last = ""  # name of the last checkpoint that was saved or restored
@@ -46,11 +49,19 @@ class Saver:
     def _prune(self, name: str) -> None:
         """Remove all checkpoints but the last two and the best, and segments that are not needed.
 
-        Only the last two checkpoints keep their replay buffer; the best one is only for acting.
+        Only the last two checkpoints keep their replay buffer; the best one is only for acting. With
+        `keep_all`, all older checkpoints are for acting, and keep their weights alone.
         """
         resumable = {name, self._last}
         self._last = name
-        undeleted = self.checkpoints.prune(resumable | {f"{self.scores.best_steps:09d}"})
+        kept = resumable | {f"{self.scores.best_steps:09d}"}
+        if self.keep_all:
+            # Later ones come from a continuation that was given up for an older checkpoint.
+            earlier = {one for one in self.checkpoints.names() if int(one) < int(name)}
+            kept |= earlier
+            for one in earlier - resumable:
+                self.checkpoints.reduce_to_weights(one)
+        undeleted = self.checkpoints.prune(kept)
         self._segments[name] = self.journal.files()
         self._segments = {k: v for k, v in self._segments.items() if k in resumable}
         undeleted |= self.journal.prune(set().union(*self._segments.values()))

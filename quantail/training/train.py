@@ -80,7 +80,7 @@ def train(
             given["risk"] = risk
         if given:
             raise QuantailError(
-                f"config holds all settings, so {', '.join(given)} cannot be given beside it: use "
+                f"config holds all settings, so {', '.join(given)} cannot be given as well: use "
                 "config.replace(...)."
             )
     trainer = prepare(env, config, risk=risk, out=out, callbacks=callbacks)
@@ -232,6 +232,11 @@ def _find_checkpoint(folder: RunFolder, which: str, config: Config) -> Checkpoin
         require_never_saved(folder, config)
         return None
     found = checkpoints.read(which, to_resume=True)
+    if not found.is_resumable:
+        raise QuantailError(
+            f"{found.path} holds the weights of the agent alone, so training cannot continue from it: "
+            "use the last or previous checkpoint of a run."
+        )
     with checkpoints.explain_damage(found.path):
         complete = found.is_complete(config.run.steps)
     if complete:
@@ -249,7 +254,7 @@ def load(
     risk: Risk | None = None,
     trust: Trust = (),
 ) -> Agent:
-    """Load the agent of a run.
+    """Load the agent of a run, or one that `agent.save` wrote.
 
     Args:
         run: The folder of the run.

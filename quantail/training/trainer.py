@@ -56,6 +56,7 @@ class Trainer:
                 self._loop()
             with self._explaining():
                 self.close()
+        self.agent.checkpoint = self.steps
         self.signals.raise_signal()
         return self.agent
 
@@ -133,7 +134,7 @@ class Trainer:
             self.save()
 
     def _is_due(self, what: str, every: int) -> bool:
-        """Return whether it is time for an evaluation or a row: now and then, and at the end."""
+        """Return whether an evaluation or a row is due: at regular intervals, and at the end."""
         finished = self.steps >= self.config.run.steps
         return self.due.is_due(what, self.steps, every) or (
             finished and self.due.is_missing(what, self.steps)
@@ -184,7 +185,7 @@ class Trainer:
             self.parts.saver.restore(checkpoint)
         except CallbackError as error:
             raise QuantailError(
-                f"{error}: mend it, or resume without it; the run is unchanged."
+                f"{error}: fix it, or resume without it; the run is unchanged."
             ) from error
         self._saved = self._when()
 
@@ -205,7 +206,7 @@ class Trainer:
         try:
             yield
         except BaseException:
-            with suppress(Exception):  # the error that came first is the one to raise
+            with suppress(Exception):  # the first error is the one to raise
                 self.close()
             raise
 

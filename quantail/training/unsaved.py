@@ -12,7 +12,7 @@ from quantail.runs.tables import TABLES, read_table
 def require_never_saved(folder: RunFolder, config: Config) -> None:
     """Raise an error if the run has saved before, so that its checkpoints are missing.
 
-    A file beside checkpoints/ says that a run has saved. The other signs are for a folder that has lost
+    A file next to checkpoints/ says that a run has saved. The other signs are for a folder that has lost
     that file too: a run saves for the first time when a checkpoint or an evaluation is due, and one that
     was killed before then has written no row beyond that step. If its tables or its replay segments go
     further, or if it has results, there was a checkpoint. Some replay segments may exist in either case,

@@ -16,7 +16,8 @@ from quantail.evaluation.games import game_of
 from quantail.evaluation.published import published_curves, published_results
 from quantail.evaluation.result_tables import ResultTable, score_text
 from quantail.runs.history import History, read_history
-from quantail.viewing.style import colour, count_axis, new_figure
+from quantail.viewing.style import count_axis, line_style, new_figure, theme
+from quantail.viewing.words import place_legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -88,7 +89,7 @@ class Comparison:
 
     def figure(self) -> Figure:
         """Draw the curves, with the run in front and other agents in grey."""
-        figure = new_figure(height=4.2)
+        figure = new_figure(height=3.6)
         axes = figure.subplots()
         coloured, grey = 1, False
         reach = max(float(self.run.frames[-1]), min(float(o.frames[0]) for o in self.others) * 1.2)
@@ -97,9 +98,9 @@ class Comparison:
             if not within.any():
                 continue
             same = not other.published or same_agent(other.agent, self.run.agent)
-            style: dict[str, Any] = {"color": "0.8", "lw": 0.9, "zorder": 1.0}
+            style: dict[str, Any] = {"color": theme().line, "lw": 0.9, "zorder": 1.0}
             if same:
-                style = {"color": colour(coloured), "lw": 1.3, "label": f"{other.agent}, {other.source}"}
+                style = {**line_style(coloured), "lw": 1.3, "label": f"{other.agent}, {other.source}"}
                 coloured += 1
             grey = grey or not same
             steps = other.frames[within] / self.frames_per_step
@@ -107,15 +108,15 @@ class Comparison:
         axes.plot(
             self.run.frames / self.frames_per_step,
             self.run.scores,
-            color=colour(0),
+            **line_style(0),
             lw=2,
             label=f"{self.run.agent}, this run",
         )
         if grey:
-            axes.plot([], [], color="0.8", label="other agents")
+            axes.plot([], [], color=theme().line, label="other agents")
         count_axis(axes, self.frames_per_step)
         axes.set_ylabel("mean return")
-        figure.legend(loc="outside lower center")
+        place_legend(figure)
         return figure
 
 

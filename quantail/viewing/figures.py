@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from itertools import zip_longest
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING
 
 import numpy as np
 from numpy.typing import NDArray
@@ -12,7 +12,7 @@ from numpy.typing import NDArray
 from quantail.agents.agent import Agent
 from quantail.collecting.clock import PHASES
 from quantail.distributions import ReturnDistribution
-from quantail.evaluation.intervals import CONFIDENCE, mean_intervals, performance_profiles
+from quantail.evaluation.intervals import performance_profiles
 from quantail.evaluation.scores import Matrix
 from quantail.risk import CVaR
 from quantail.runs.history import Group
@@ -20,19 +20,20 @@ from quantail.runs.tables import METRICS
 from quantail.taus import midpoints
 from quantail.text import counted
 from quantail.viewing.moments import Moment
-from quantail.viewing.style import colour, count_axis, ink_on, new_figure
+from quantail.viewing.seeds import draw_mean, draw_random
+from quantail.viewing.style import SMALL, colour, count_axis, ink_on, line_style, new_figure, theme
+from quantail.viewing.weights import XLABEL, crossing_note
+from quantail.viewing.words import place_legend, set_title, wrapped
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
 Array = NDArray[np.float64]
-LONG_NAME = 20  # characters; after a longer name, the title continues on a second line
+MAX_NAME = 1.6  # inches of a run's name
+TAU_COUNT = 200  # points of a quantile function
 LONG_METRIC = 24  # characters; the title of a longer name needs the whole width
 FEW_POINTS = 20  # a line with fewer points has markers, so that a single point is visible
-LABELLED_ACTIONS = (
-    4  # best actions in colour and in the legend, besides the chosen ones; others are grey
-)
 
 
 def learning_curves(groups: Sequence[Group]) -> Figure:
@@ -41,18 +42,12 @@ def learning_curves(groups: Sequence[Group]) -> Figure:
     axes = figure.subplots()
     for index, group in enumerate(groups):
         steps, means = group.curves()
-        seeds = len(group.runs)
-        label = _seeds(group.label, seeds)
-        axes.plot(steps, means.mean(axis=0), color=colour(index), marker="o", ms=2.5, label=label)
-        if seeds > 1 and len(steps):
-            low, high = mean_intervals(means)
-            axes.fill_between(steps, low, high, color=colour(index), alpha=0.2, lw=0)
-    random = float(np.mean([run.random for group in groups for run in group.runs]))
-    if np.isfinite(random):
-        axes.axhline(random, color="0.5", ls=":", lw=1, label="random play")
+        label = _seeds(group.label, len(group.runs))
+        draw_mean(axes, steps, means, **line_style(index), marker="o", ms=2.5, label=label)
+    draw_random(axes, float(np.mean([run.random for group in groups for run in group.runs])))
     count_axis(axes, groups[0].runs[0].info.frames_per_step)
     axes.set_ylabel("mean evaluation return")
-    axes.legend(loc="best")
+    place_legend(figure)
     return figure
 
 
@@ -63,7 +58,7 @@ def metric_curves(groups: Sequence[Group]) -> Figure:
     names = new_metrics(groups)
     wide = 1 if len(names) == 1 or max(map(len, names)) > LONG_METRIC else 2
     tall = -(-len(names) // wide)
-    figure = new_figure(height=1.55 * tall + 0.75 + 0.2 * len(groups))
+    figure = new_figure(height=1.55 * tall + 0.75)
     panels = figure.subplots(tall, wide, sharex=True, squeeze=False)
     for axes, name in zip_longest(panels.flat, names):
         if name is None:
@@ -74,16 +69,16 @@ def metric_curves(groups: Sequence[Group]) -> Figure:
                 steps = run.metrics["steps"]
                 values = run.metrics.get(name, np.full(len(steps), np.nan))
                 known = np.isfinite(values)  # a row without the metric does not interrupt the line
-                style: dict[str, Any] = {"lw": 1.0, "marker": "." if known.sum() < FEW_POINTS else ""}
-                axes.plot(steps[known], values[known], color=colour(index), **style)
+                marker = "." if known.sum() < FEW_POINTS else ""
+                axes.plot(steps[known], values[known], **line_style(index), lw=1.0, marker=marker)
         axes.set_title(name, parse_math=False)
         axes.xaxis.set_major_formatter(EngFormatter(sep=""))
     for axes in panels.flat[: len(names)][-wide:]:  # the lowest panel of each column
         axes.set_xlabel("steps")
         axes.tick_params(labelbottom=True)
     for index, group in enumerate(groups):
-        panels[0, 0].plot([], [], color=colour(index), label=_seeds(group.label, len(group.runs)))
-    figure.legend(loc="outside lower center")
+        panels[0, 0].plot([], [], **line_style(index), label=_seeds(group.label, len(group.runs)))
+    place_legend(figure)
     return figure
 
 
@@ -100,7 +95,7 @@ def _seeds(label: str, seeds: int) -> str:
 
 def return_histograms(returns: Mapping[str, Array]) -> Figure:
     """Draw histograms of episode returns, one row for each agent, on a shared axis."""
-    figure = new_figure(height=0.9 + 1.0 * len(returns))
+    figure = new_figure(height=0.9 + 1.1 * len(returns))
     rows: list[Axes] = list(figure.subplots(len(returns), 1, sharex=True, squeeze=False)[:, 0])
     everything = np.concatenate(list(returns.values()))
     edges = _edges(everything).tolist()
@@ -112,14 +107,15 @@ def return_histograms(returns: Mapping[str, Array]) -> Figure:
             alpha=0.75,
             weights=np.full(len(values), 1 / len(values)),
         )
-        axes.axvline(values.mean(), color="k", lw=1)
+        axes.axvline(values.mean(), color=theme().ink, lw=1, label="mean")
         worst = float(CVaR(0.1).value(ReturnDistribution.of(values)))
-        axes.axvline(worst, color="k", lw=1, ls=":")
+        axes.axvline(worst, color=theme().ink, lw=1, ls=":", label="mean of the worst 10 %")
         episodes = counted(len(values), "episode")
         summary = f"{episodes}, mean {values.mean():.4g}, worst 10 % {worst:.4g}"
-        axes.set_title(f"{label}:{chr(10) if len(label) > LONG_NAME else ' '}{summary}")
+        set_title(axes, f"{label}: {summary}", float(figure.get_figwidth()) - 0.9)
         axes.set_ylabel("share")
-    rows[-1].set_xlabel("raw return (line: mean; dotted: mean of the worst 10 %)")
+    rows[-1].set_xlabel("raw return of an episode")
+    place_legend(figure)
     return figure
 
 
@@ -137,7 +133,7 @@ def _edges(values: Array) -> Array:
 
 def quantile_functions(agent: Agent, moment: Moment) -> Figure:
     """Draw the predicted quantile function of every action's return at one moment of an episode."""
-    figure = new_figure(height=3.9)
+    figure = new_figure(height=3.2)
     if moment.picture is not None:
         shown, axes = figure.subplots(1, 2, width_ratios=(1, 1.9))
         shown.imshow(
@@ -148,34 +144,36 @@ def quantile_functions(agent: Agent, moment: Moment) -> Figure:
             shown.set_box_aspect(210 / 160)
     else:
         axes = figure.subplots()
-    draw_quantiles(axes, agent, moment)
-    axes.set_title(f"step {moment.step}: {moment.why}")
-    figure.legend(loc="outside lower center")
+    note = draw_quantiles(axes, agent, moment)
+    width = float(figure.get_figwidth()) * (0.6 if moment.picture is not None else 0.85)
+    set_title(axes, f"step {moment.step}: {moment.why}", width)
+    place_legend(figure, note=note)
     return figure
 
 
-def draw_quantiles(axes: Axes, agent: Agent, moment: Moment) -> None:
-    """Draw every action's quantile function and mark the best actions by the mean and by CVaR(0.1)."""
-    taus = midpoints(200).numpy()
-    curves = agent.quantiles(moment.observation, taus)
-    means = agent.values(moment.observation, "neutral")
-    chosen, averse = agent.act(moment.observation, "neutral"), agent.act(moment.observation, CVaR(0.1))
-    labelled = set(np.argsort(means)[-LABELLED_ACTIONS:].tolist()) | {
-        int(a) - agent.actions.start for a in (chosen, averse)
-    }
-    for action in sorted(range(agent.actions.count), key=lambda action: action in labelled):
-        number = action + agent.actions.start
-        choosers = [name for name, best in (("mean", chosen), ("CVaR(0.1)", averse)) if best == number]
-        name = moment.actions[action] if moment.actions else f"action {number}"
+def draw_quantiles(axes: Axes, agent: Agent, moment: Moment) -> str:
+    """Draw every action's quantile function, with those that are best by the mean and by CVaR(0.1) bold.
+
+    Return a sentence for the legend if the quantiles crossed before they were sorted.
+    """
+    taus = midpoints(TAU_COUNT).numpy()
+    returns = agent.returns(moment.observation)
+    curves, means = np.sort(returns.quantile(taus), axis=0), returns.mean()
+    start = agent.actions.start
+    chosen = int(agent.act(moment.observation, "neutral")) - start
+    averse = int(agent.act(moment.observation, CVaR(0.1))) - start
+    for action in range(agent.actions.count):
+        choosers = [name for name, best in (("mean", chosen), ("CVaR(0.1)", averse)) if best == action]
+        name = moment.actions[action] if moment.actions else f"action {action + start}"
         label = f"{name}, mean {means[action]:.2f}"
         if choosers:
             label += f": best by {' and '.join(choosers)}"
-        style: dict[str, Any] = {"color": colour(action), "label": label, "lw": 1.8 if choosers else 1.0}
-        axes.plot(
-            taus, curves[:, action], **style if action in labelled else {"color": "0.8", "lw": 0.8}
-        )
-    axes.set_xlabel("τ")
-    axes.set_ylabel("discounted return $Z_τ(x, a)$")
+        width, above = (2.2, 3) if choosers else (1.1, 2)
+        style = line_style(action)
+        axes.plot(taus, curves[:, action], **style, lw=width, zorder=above, label=label)
+    axes.set_xlabel(XLABEL)
+    axes.set_ylabel("predicted discounted return")
+    return crossing_note(returns.crossing(taus))
 
 
 def _is_ale(moment: Moment) -> bool:
@@ -184,17 +182,20 @@ def _is_ale(moment: Moment) -> bool:
 
 def time_shares(seconds: Mapping[str, Mapping[str, float]]) -> Figure:
     """Draw how the time of each run is divided among the phases of training."""
-    figure = new_figure(height=1.2 + 0.34 * len(seconds))
-    axes = figure.subplots()
     names = list(seconds)
+    labels = [wrapped(name, MAX_NAME, SMALL) for name in names]
+    lines = max(label.count("\n") + 1 for label in labels)
+    figure = new_figure(height=0.6 + max(0.34, 0.2 * lines) * len(seconds))
+    axes = figure.subplots()
     left = np.zeros(len(names))
     for index, phase in enumerate(PHASES):
         shares = np.array(
             [seconds[name].get(phase, 0.0) / max(sum(seconds[name].values()), 1e-9) for name in names]
         )
-        axes.barh(names, shares, left=left, color=colour(index), label=phase, height=0.7)
+        rows = range(len(names))
+        axes.barh(rows, shares, left=left, color=colour(index), label=phase, height=0.7)
         for row, share in enumerate(shares):
-            if share >= 0.08:
+            if share >= 0.11:
                 axes.text(
                     left[row] + share / 2,
                     row,
@@ -206,10 +207,11 @@ def time_shares(seconds: Mapping[str, Mapping[str, float]]) -> Figure:
                 )
         left += shares
     axes.set_xlim(0, 1)
+    axes.set_yticks(range(len(names)), labels, fontsize=SMALL)
     axes.invert_yaxis()
     axes.set_xticks([])
     axes.spines["bottom"].set_visible(False)
-    figure.legend(loc="outside lower center", ncols=3)
+    place_legend(figure)
     return figure
 
 
@@ -222,15 +224,12 @@ def profiles(scores: Mapping[str, Matrix]) -> Figure:
     thresholds = np.linspace(min(lowest, 0.0), max(highest, 1.0), 81)
     profile = performance_profiles(scores, thresholds)
     for index, (agent, (share, interval)) in enumerate(profile.items()):
-        axes.plot(thresholds, share, color=colour(index), label=_seeds(agent, len(scores[agent])))
+        axes.plot(thresholds, share, **line_style(index), label=_seeds(agent, len(scores[agent])))
         if interval is not None:
             axes.fill_between(thresholds, *interval, color=colour(index), alpha=0.2, lw=0)
-    axes.axvline(1, color="0.5", ls=":", lw=1)
+    axes.axvline(1, color=theme().quiet, ls=":", lw=1)
     axes.set_xlabel("human-normalised score (1 is human)")
     axes.set_ylabel("share of runs with a higher score")
     axes.set_ylim(0, 1.02)
-    axes.legend(loc="best")
+    place_legend(figure)
     return figure
-
-
-INTERVAL_NOTE = f"The shaded band is the {CONFIDENCE:.0%} interval of the mean, by bootstrap over seeds."

@@ -14,7 +14,9 @@ from quantail.training.train import load
 from quantail.trust import Trust
 from quantail.viewing.figures import draw_quantiles
 from quantail.viewing.moments import find_moments
+from quantail.viewing.seeds import draw_random
 from quantail.viewing.style import colour, count_axis, new_figure, styled
+from quantail.viewing.words import place_legend
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -27,6 +29,7 @@ def draw_overview(
     seed: int = 1,
     env: EnvSource | None = None,
     trust: Trust = (),
+    dark: bool = False,
 ) -> None:
     """Draw the learning curve, and every action's quantile function at the most decisive moment.
 
@@ -36,13 +39,13 @@ def draw_overview(
     agent = load(run, trust=trust)
     moments = find_moments(agent, env, seed=seed)
     decisive = next(moment for moment in moments if "differ" in moment.why)
-    with styled():
-        figure = new_figure(9.5, 3.6)
+    with styled(dark):
+        figure = new_figure(9.5, 3.4)
         curve, quantiles = figure.subplots(1, 2, width_ratios=(1, 1.15))
         _draw_curve(curve, read_history(run))
-        draw_quantiles(quantiles, agent, decisive)
-        quantiles.legend(loc="best")
+        note = draw_quantiles(quantiles, agent, decisive)
         quantiles.set_title(f"predicted returns at step {decisive.step} of an episode")
+        place_legend(figure, note=note)
         figure.savefig(file, dpi=160)
 
 
@@ -51,9 +54,8 @@ def _draw_curve(axes: Axes, history: History) -> None:
     steps = curve["steps"]
     axes.fill_between(steps, curve["q25"], curve["q75"], color=colour(0), alpha=0.2, lw=0)
     axes.plot(steps, curve["mean"], color=colour(0), marker="o", ms=3)
-    axes.axhline(random, color="0.5", ls=":", label="random play")
-    axes.legend(loc="best")
-    axes.set_ylim(bottom=min(0.0, random, float(np.min(curve["q25"]))))
+    draw_random(axes, random)
+    axes.set_ylim(bottom=float(np.nanmin([0.0, random, np.min(curve["q25"])])))
     count_axis(axes, history.info.frames_per_step)
     axes.set_ylabel("raw episode return")
     axes.set_title("learning curve: mean and quartiles of each evaluation")

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import base64
 import re
-from collections.abc import Sequence
+from collections.abc import Callable, Sequence
 from dataclasses import dataclass, field
 from datetime import UTC, datetime
 from pathlib import Path
@@ -14,7 +14,7 @@ from quantail import __version__
 from quantail.evaluation.result_tables import ResultTable
 from quantail.files import write_text
 from quantail.runs.history import Group
-from quantail.viewing.style import save_figure, svg_of
+from quantail.viewing.style import save_figure, styled, svg_of
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -28,7 +28,8 @@ class Picture:
 
     name: str
     caption: str
-    data: str  # a data URL with the whole picture
+    light: str  # a data URL with the whole picture
+    dark: str  # the same for a dark page
 
 
 @dataclass
@@ -49,17 +50,25 @@ class Report:
         self.sections: list[Section] = []
         self.files: list[str] = []
 
-    def picture(self, name: str, caption: str, figure: Figure) -> Picture:
-        """Save a figure as PNG and SVG, and return it for use in a section."""
-        save_figure(figure, self.folder / name)
+    def picture(self, name: str, caption: str, draw: Callable[[], Figure]) -> Picture:
+        """Draw a figure for light and for dark pages, and save the light one as PNG and SVG."""
+        with styled():
+            figure = draw()
+            save_figure(figure, self.folder / name)
+            light = _data_url(figure)
+        with styled(dark=True):
+            dark = _data_url(draw())
         self.files += [f"{name}.png", f"{name}.svg"]
-        data = base64.b64encode(svg_of(figure)).decode()
-        return Picture(name, caption, f"data:image/svg+xml;base64,{data}")
+        return Picture(name, caption, light, dark)
 
     def table(self, name: str, text: str) -> None:
         """Save a table as a file."""
         write_text(self.folder / name, text)
         self.files.append(name)
+
+
+def _data_url(figure: Figure) -> str:
+    return f"data:image/svg+xml;base64,{base64.b64encode(svg_of(figure)).decode()}"
 
 
 def shown_files(page: Path) -> set[str]:

@@ -16,7 +16,6 @@ from quantail.training.train import load
 from quantail.trust import Trust, trusted_modules
 from quantail.viewing import sections
 from quantail.viewing.page import Report, render, shown_files
-from quantail.viewing.style import styled
 
 Choice = tuple[str | None, str | None]  # protocol and recording, if given
 
@@ -53,11 +52,10 @@ def write_report(
     page = folder / "index.html"
     before = shown_files(page)
     report = Report(folder)
-    with styled():
-        sections.learning_curves(report, groups)
-        sections.evaluation_scores(report, groups, results)
-        sections.predicted_returns(report, groups, say, trust)
-        sections.training_time(report, groups)
+    sections.learning_curves(report, groups)
+    sections.evaluation_scores(report, groups, results)
+    sections.predicted_returns(report, groups, say, trust)
+    sections.training_time(report, groups)
     sections.run_details(report, groups)
     write_text(page, render(report, groups))
     for name in before - set(report.files):

@@ -20,20 +20,22 @@ class Scene:
     """The picture of a state, and the predicted return of every action in it."""
 
     picture: NDArray[np.uint8] | None
-    distribution: Array  # [taus, actions], at TAUS
+    distribution: Array  # [taus, actions], at TAUS, sorted
     means: Array  # [actions]
     values: Array  # [actions], Q_β under the risk measure
     chosen: int  # the best action under the risk measure, counted from 0
+    crossing: float | None = None  # share of neighbouring quantiles out of order before they were sorted
 
 
 def make_scene(
     agent: Agent, observation: Any, risk: RiskMeasure, picture: NDArray[np.uint8] | None
 ) -> Scene:
     """Predict the return of every action, and choose the best one under the risk measure."""
-    means = agent.values(observation, "neutral")
-    values = means if risk.is_neutral else agent.values(observation, risk)
-    distribution = agent.quantiles(observation, TAUS).astype(np.float64)
-    return Scene(picture, distribution, means, values, int(values.argmax()))
+    returns = agent.returns(observation)
+    means = returns.mean()
+    values = means if risk.is_neutral else returns.value(risk)
+    distribution = np.sort(returns.quantile(TAUS).astype(np.float64), axis=0)
+    return Scene(picture, distribution, means, values, int(values.argmax()), returns.crossing(TAUS))
 
 
 def densities(distribution: Array, grid: Array) -> Array:

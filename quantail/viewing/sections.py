@@ -3,6 +3,7 @@
 import re
 from collections.abc import Callable, Sequence
 from dataclasses import replace
+from functools import partial
 from pathlib import Path
 
 import numpy as np
@@ -30,6 +31,7 @@ from quantail.trust import Trust
 from quantail.viewing import figures
 from quantail.viewing.moments import find_moments
 from quantail.viewing.page import Report, Section
+from quantail.viewing.seeds import INTERVAL_NOTE
 
 Results = dict[Path, tuple[Result, SavedResult]]  # the result of each run, and its saved content
 ALE = "ALE"
@@ -74,14 +76,14 @@ def learning_curves(report: Report, groups: Sequence[Group]) -> None:
                 )
         if drawn:
             several = any(len(group.runs) > 1 for group in drawn)
-            note = (
-                figures.INTERVAL_NOTE if several else "There is one seed each, so there is no interval."
-            )
+            note = INTERVAL_NOTE if several else "There is one seed each, so there is no interval."
             caption = (
                 f"{env}: mean raw return of evaluations during training. {note} {_curve_protocol(drawn)}"
             )
             section.pictures.append(
-                report.picture(f"learning-{_slug(env)}", caption, figures.learning_curves(drawn))
+                report.picture(
+                    f"learning-{_slug(env)}", caption, partial(figures.learning_curves, drawn)
+                )
             )
         _add_metrics(report, section, [*drawn, *(one for one in members if one not in drawn)])
     report.table(
@@ -95,8 +97,8 @@ def _add_metrics(report: Report, section: Section, groups: Sequence[Group]) -> N
     env = groups[0].env
     if figures.new_metrics(groups):
         caption = f"{env}: metrics of the head and of callbacks during training, one line for each run."
-        figure = figures.metric_curves(groups)
-        section.pictures.append(report.picture(f"metrics-{_slug(env)}", caption, figure))
+        draw = partial(figures.metric_curves, groups)
+        section.pictures.append(report.picture(f"metrics-{_slug(env)}", caption, draw))
 
 
 def _curve_protocol(groups: Sequence[Group]) -> str:
@@ -132,7 +134,8 @@ def evaluation_scores(report: Report, groups: Sequence[Group], results: Results)
             scores = {agent: matrix for agent, matrix in normalised.items() if matrix.size}
             if any(matrix.shape[1] > 1 for matrix in scores.values()):
                 caption = "Performance profiles over games and seeds."
-                section.pictures.append(report.picture("profiles", caption, figures.profiles(scores)))
+                draw = partial(figures.profiles, scores)
+                section.pictures.append(report.picture("profiles", caption, draw))
     for env in dict.fromkeys(group.env for group in groups):
         returns = {}
         for group in groups:
@@ -144,7 +147,7 @@ def evaluation_scores(report: Report, groups: Sequence[Group], results: Results)
                 report.picture(
                     f"returns-{_slug(env)}",
                     f"{env}: returns of single episodes, pooled over seeds.",
-                    figures.return_histograms(returns),
+                    partial(figures.return_histograms, returns),
                 )
             )
     report.sections.append(section)
@@ -176,9 +179,9 @@ def predicted_returns(
             caption = f"{agent_name}, step {moment.step}: {moment.why}."
             if moment.picture is None:
                 caption += " The environment renders no picture."
-            name = f"expects-{number + 1}-step-{moment.step}"
+            name = f"predicted-{number + 1}-step-{moment.step}"
             section.pictures.append(
-                report.picture(name, caption, figures.quantile_functions(agent, moment))
+                report.picture(name, caption, partial(figures.quantile_functions, agent, moment))
             )
     report.sections.append(section)
 
@@ -197,7 +200,9 @@ def training_time(report: Report, groups: Sequence[Group]) -> None:
         columns = ["run", "time", "steps", "steps per second, including evaluation"]
         section.tables.append(ResultTable("up to the last checkpoint", columns, rows))
         section.pictures.append(
-            report.picture("time", "Shares of the time of each run.", figures.time_shares(seconds))
+            report.picture(
+                "time", "Shares of the time of each run.", partial(figures.time_shares, seconds)
+            )
         )
         report.sections.append(section)
 

@@ -5,11 +5,10 @@ from __future__ import annotations
 import io
 from collections.abc import Iterator
 from contextlib import contextmanager
+from contextvars import ContextVar
+from dataclasses import dataclass
 from pathlib import Path
 from typing import TYPE_CHECKING, Any
-
-import numpy as np
-from numpy.typing import ArrayLike, NDArray
 
 from quantail.extras import require_extra
 
@@ -17,19 +16,69 @@ if TYPE_CHECKING:
     from matplotlib.axes import Axes
     from matplotlib.figure import Figure
 
-COLOURS = ("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#000000")
+
+@dataclass(frozen=True)
+class Theme:
+    """The colours of a figure."""
+
+    ground: str  # behind everything
+    ink: str  # text, axes and what matters most
+    quiet: str  # text and lines that explain
+    line: str  # what lies in the background
+    shade: str  # filled areas without a series
+    warning: str
+    series: tuple[str, ...]
+
+
+# The distances between the colours of series stay as large as possible for readers who see no
+# difference between red and green, or between blue and yellow.
+LIGHT = Theme(
+    ground="#ffffff",
+    ink="#1b1f27",
+    quiet="#5c6573",
+    line="#c3cad3",
+    shade="#dbe7f3",
+    warning="#b00020",
+    series=("#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "#222222"),
+)
+DARK = Theme(
+    ground="#14171c",
+    ink="#e9ecf1",
+    quiet="#a3acba",
+    line="#4a525e",
+    shade="#26384d",
+    warning="#ff8a80",
+    series=("#3eb4ff", "#e0590b", "#109a68", "#c48fb6", "#f8b93a", "#bddbfe", "#fbe3dc"),
+)
+DASHES: tuple[Any, ...] = ("-", (0, (5, 2)), (0, (1.5, 1.5)), (0, (7, 2, 1.5, 2)))
+SIZE = 10.0  # points, for a figure 374 points wide: about the width of a narrow phone in pixels
+SMALL = 9.0  # points: legends and notes
+LINE_HEIGHT = 1.35  # of a line of text, in font sizes
+ROUND = (1, 2, 2.5, 5, 10)  # multiples between the ticks of steps
 RULES: dict[Any, Any] = {
-    "font.size": 10,  # for a figure 374 points wide, about the width of a narrow phone in pixels
-    "axes.titlesize": 10,
+    "font.size": SIZE,
+    "axes.titlesize": SIZE,
     "axes.titlelocation": "left",
     "axes.spines.top": False,
     "axes.spines.right": False,
+    "axes.axisbelow": True,
+    "lines.solid_capstyle": "round",
     "legend.frameon": False,
-    "legend.fontsize": 11,
-    "legend.handlelength": 1.2,
-    "legend.columnspacing": 1.2,
+    "legend.fontsize": SMALL,
+    "legend.title_fontsize": SMALL,
+    "legend.handlelength": 1.8,
+    "legend.handletextpad": 0.6,
+    "legend.columnspacing": 1.4,
+    "legend.borderpad": 0.4,
+    "legend.labelspacing": 0.35,
     "svg.hashsalt": "quantail",
 }
+_theme: ContextVar[Theme] = ContextVar("theme", default=LIGHT)
+
+
+def theme() -> Theme:
+    """Return the colours of the figures that are drawn in this context."""
+    return _theme.get()
 
 
 def ink_on(ground: str) -> str:
@@ -42,17 +91,38 @@ def ink_on(ground: str) -> str:
 
 def colour(index: int) -> str:
     """Return the colour of the index-th series in a figure."""
-    return COLOURS[index % len(COLOURS)]
+    series = theme().series
+    return series[index % len(series)]
+
+
+def line_style(index: int) -> dict[str, Any]:
+    """Return the colour and the dashes of the index-th series; the first 28 differ from each other."""
+    return {"color": colour(index), "ls": DASHES[index // len(theme().series) % len(DASHES)]}
 
 
 @contextmanager
-def styled() -> Iterator[None]:
+def styled(dark: bool = False) -> Iterator[None]:
     """Apply the style to everything that is drawn and saved in this context."""
     require_extra("plots", "a figure")
     import matplotlib as mpl
 
-    with mpl.rc_context(RULES):
-        yield
+    chosen = DARK if dark else LIGHT
+    colours = {
+        "figure.facecolor": chosen.ground,
+        "savefig.facecolor": chosen.ground,
+        "axes.facecolor": chosen.ground,
+        "text.color": chosen.ink,
+        "axes.labelcolor": chosen.ink,
+        "axes.edgecolor": chosen.ink,
+        "xtick.color": chosen.ink,
+        "ytick.color": chosen.ink,
+    }
+    token = _theme.set(chosen)
+    try:
+        with mpl.rc_context({**RULES, **colours}):
+            yield
+    finally:
+        _theme.reset(token)
 
 
 def new_figure(width: float = 5.2, height: float = 3.2) -> Figure:
@@ -63,15 +133,16 @@ def new_figure(width: float = 5.2, height: float = 3.2) -> Figure:
     return Figure(figsize=(width, height), layout="constrained")
 
 
-def count_axis(axes: Axes, frames_per_step: int) -> None:
-    """Label the x axis with steps, and with frames above if they differ."""
-    from matplotlib.ticker import EngFormatter
+def count_axis(axes: Axes, frames_per_step: int, *, bottom: bool = True, top: bool = True) -> None:
+    """Show steps on the x axis, and frames above it if they differ; `bottom` and `top` add labels."""
+    from matplotlib.ticker import EngFormatter, MaxNLocator
 
     axes.xaxis.set_major_formatter(EngFormatter(sep=""))
+    axes.xaxis.set_major_locator(MaxNLocator(5, steps=ROUND))
+    if bottom:
+        axes.set_xlabel("steps")
     if frames_per_step == 1:
-        axes.set_xlabel("steps (1 step = 1 frame)")
         return
-    axes.set_xlabel("steps (decisions of the agent)")
 
     def to_frames(steps: Any) -> Any:
         return steps * frames_per_step
@@ -81,7 +152,9 @@ def count_axis(axes: Axes, frames_per_step: int) -> None:
 
     frames = axes.secondary_xaxis("top", functions=(to_frames, to_steps))
     frames.xaxis.set_major_formatter(EngFormatter(sep=""))
-    frames.set_xlabel("frames")
+    frames.xaxis.set_major_locator(MaxNLocator(5, steps=ROUND))
+    if top:
+        frames.set_xlabel("frames")
 
 
 def svg_of(figure: Figure) -> bytes:
@@ -98,29 +171,3 @@ def save_figure(figure: Figure, stem: Path) -> tuple[Path, Path]:
     figure.savefig(png, dpi=200)
     svg.write_bytes(svg_of(figure))
     return png, svg
-
-
-def spread_labels(values: ArrayLike, gap: float, low: float, high: float) -> NDArray[np.float64]:
-    """Return positions close to `values` that are at least `gap` apart, within the range if they fit.
-
-    A label is `gap` high, so its centre keeps half of that from the ends of the range.
-    """
-    wanted = np.asarray(values, np.float64)
-    order = np.argsort(wanted, kind="stable")
-    places = wanted[order]
-    if not places.size:
-        return places
-    steps = np.arange(len(places)) * gap
-    # Isotonic regression: the increasing sequence nearest to `places - steps`, by pooling blocks.
-    blocks: list[tuple[float, int]] = []
-    for target in places - steps:
-        mean, count = float(target), 1
-        while blocks and blocks[-1][0] > mean:
-            before, size = blocks.pop()
-            mean, count = (before * size + mean * count) / (size + count), size + count
-        blocks.append((mean, count))
-    base = np.concatenate([np.full(count, mean) for mean, count in blocks])
-    base = np.clip(base, low + gap / 2, max(high - gap / 2 - steps[-1], low + gap / 2))
-    result = np.empty(len(places))
-    result[order] = base + steps
-    return result

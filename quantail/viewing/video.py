@@ -1,4 +1,4 @@
-"""A video of an episode, with the predicted return distribution of every action beside the game."""
+"""A video of an episode: the environment, and the predicted return distribution of every action."""
 
 from collections.abc import Iterator
 from contextlib import closing
@@ -34,7 +34,7 @@ class Decision:
 
 @dataclass(frozen=True)
 class VideoInfo:
-    """The number of decisions in a video, and whether it shows a picture of the game."""
+    """The number of decisions in a video, and whether it shows the environment."""
 
     decisions: int
     pictured: bool

@@ -290,7 +290,7 @@ def test_the_own_settings_of_a_family_are_conditions_of_its_protocols():
     for one, other, same in zip(usual, faster, laps, strict=True):
         assert one.hash != other.hash
         assert one == same
-        assert "rope hemp, sizes 3,4, speed 3, truncated" in other.summary
+        assert "rope hemp, sizes 3,4, speed 3;" in other.summary
         restored = quantail.Protocol.from_dict(json.loads(json.dumps(other.to_dict())))
         assert restored == other
     gymnasium = find_protocol("calm", find_family("CartPole-v1"), SMALL)

@@ -143,8 +143,8 @@ def test_the_limit_is_that_of_the_protocol_or_27000_steps():
     mine = agent(Endless, max_episode_steps=27_100)
     assert evaluate(mine, Endless, episodes=1, epsilon=1.0).lengths.tolist() == [27_100]
     text = Protocol("mine", frames=4).describe()
-    assert "truncated at the environment's own limit, at most 27,000 steps" in text
-    assert "whole episodes within 4 frames, at least one" in text
+    assert "end as the environment ends them, after 27,000 steps at the latest" in text
+    assert "as many whole episodes as fit into 4 frames, at least one" in text
 
 
 @pytest.mark.parametrize(

@@ -118,9 +118,18 @@ def test_a_protocol_that_was_changed_after_it_was_saved_is_refused(change, said)
 
 def test_a_description_states_every_condition():
     text = PROTOCOLS["no-op"].describe()
-    for word in ("no-op v1", PROTOCOLS["no-op"].hash, "30 no-op", "0.001", "108,000", "500,000"):
+    for word in ("no-op: ", "30 no-op", "0.001", "108,000", "500,000"):
         assert word in text
-    assert "sticky actions 0.25" in PROTOCOLS["sticky"].describe()
+    assert PROTOCOLS["no-op"].hash in PROTOCOLS["no-op"].label
+    assert "sticky actions with probability 0.25" in PROTOCOLS["sticky"].describe()
+
+
+def test_a_description_without_exploration_or_a_name_needs_no_glossary():
+    own = Protocol("own", epsilon=0)
+    assert own.describe() == (
+        "no exploration; 30 episodes, which end as the environment ends them, "
+        "after 27,000 steps at the latest"
+    )
 
 
 def test_the_environment_follows_the_protocol():

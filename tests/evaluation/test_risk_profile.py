@@ -1,4 +1,5 @@
 import json
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -71,7 +72,7 @@ def test_the_interval_is_that_of_statistics_of_episodes_drawn_with_replacement()
 
 def test_a_tail_of_few_episodes_gets_a_note():
     few = " ".join(risk_profile(agent(), ["neutral"], episodes=30, level=0.1).table().notes)
-    assert "the worst 0.1 of 30 episodes are 3" in few
+    assert "VaR and CVaR rest on the worst 3 of 30 episodes" in few
     enough = " ".join(risk_profile(agent(), ["neutral"], episodes=30, level=0.5).table().notes)
     assert "the worst" not in enough
 
@@ -93,7 +94,7 @@ def test_the_command_prints_every_measure(cartpoles, capsys):
     words = ("--risk", "neutral", "--risk", "wang:-0.75", "--episodes", 5, "--level", "0.2")
     assert command("risk-profile", cartpoles / "iqn-0", *words) == 0
     said = capsys.readouterr().out
-    for word in ("wang:-0.75", "CVaR(0.2)", "VaR(0.2)", "5 whole episodes", "iqn, checkpoint"):
+    for word in ("wang:-0.75", "CVaR(0.2)", "VaR(0.2)", "5 whole episodes", "iqn after"):
         assert word in said, word
     assert command("risk-profile", cartpoles / "iqn-0", *words, "--json") == 0
     printed = json.loads(capsys.readouterr().out)
@@ -105,3 +106,12 @@ def test_the_command_prints_every_measure(cartpoles, capsys):
     assert command("risk-profile", cartpoles / "dqn-0", "--episodes", 2) == 0
     assert "learns only the mean" in capsys.readouterr().out
     assert command("risk-profile", cartpoles / "iqn-0", "--level", "2") == 2
+
+
+def test_a_measure_that_changed_no_decision_is_named():
+    profile = risk_profile(agent(), ["neutral", "cpw:1"], episodes=4)
+    (note,) = [one for one in profile.table().notes if "no decision changed" in one]
+    assert note.startswith("cpw:1 played the same episodes as neutral")
+    first, second = profile.played
+    other = replace(profile, played=(first, replace(second, returns=second.returns + 1)))
+    assert "no decision changed" not in " ".join(other.table().notes)

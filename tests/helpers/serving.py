@@ -5,7 +5,7 @@ from contextlib import contextmanager
 
 import uvicorn
 
-from quantail.viewing.live.registry import RunRegistry
+from quantail.viewing.live.registry import Offer
 from quantail.viewing.live.serve import BOUNDS, _listen
 from quantail.viewing.live.server import build_app
 
@@ -20,9 +20,9 @@ class Running:
 
 
 @contextmanager
-def serving(*runs):
-    """Start the server for these runs as `watch` does."""
-    app = build_app(RunRegistry(runs))
+def serving(*runs, offers=None):
+    """Start the server for these runs as `watch` does, or for these offers."""
+    app = build_app(offers or [Offer(runs)])
     bound = _listen("127.0.0.1", 0)
     server = uvicorn.Server(uvicorn.Config(app, **BOUNDS))
     thread = threading.Thread(target=server.run, kwargs={"sockets": [bound]})

@@ -83,7 +83,7 @@ class Logarithm(Middle):
         return z.expectation(torch.log)
 
 
-@wrong("another value when others stand beside it")
+@wrong("another value when others are in the same batch")
 class Relative(Middle):
     def value(self, z, context=None):
         return z.mean() - z.mean().mean()

@@ -367,7 +367,7 @@ def test_a_callback_that_cannot_take_its_state_back_is_no_damage_of_the_checkpoi
     with pytest.raises(QuantailError) as error:
         q.resume(tmp_path / "run", steps=300, callbacks=[Keeper(dict, lambda state: state["total"])])
     failed = "the callback Keeper failed in load_state_dict at step 200 (KeyError: 'total')"
-    assert str(error.value) == f"{failed}: mend it, or resume without it; the run is unchanged."
+    assert str(error.value) == f"{failed}: fix it, or resume without it; the run is unchanged."
     q.resume(tmp_path / "run", steps=220)
     assert rows(tmp_path / "run")[-1]["steps"] == "220"
 

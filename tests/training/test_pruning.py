@@ -9,7 +9,7 @@ import pytest
 import quantail as q
 from quantail.replay.journal import ReplayJournal
 from quantail.runs.checkpoints import Checkpoints
-from tests.helpers.runs import Listening, command, killed_at
+from tests.helpers.runs import Listening, command, killed_at, quick, same_learning
 
 
 @pytest.fixture
@@ -138,3 +138,75 @@ def test_a_checkpoint_whose_removal_was_interrupted_is_not_a_checkpoint_any_more
 
 def test_a_journal_without_a_folder_has_nothing_to_remove(tmp_path):
     assert ReplayJournal(tmp_path / "replay", None).prune(set()) == {}
+
+
+# Every checkpoint
+
+
+def kept_run(path, steps=300, **settings):
+    chosen = quick("iqn") | {"keep_checkpoints": "all", **settings}
+    q.train("CartPole-v1", out=path, steps=steps, **chosen)
+    return path
+
+
+def test_all_checkpoints_stay_with_their_weights_and_only_the_last_two_with_more(tmp_path):
+    run = kept_run(tmp_path / "run")
+    found = Checkpoints(run / "checkpoints")
+    assert [int(name) for name in found.names()] == [50, 100, 150, 200, 250, 300]
+    for name in found.names():
+        files = {path.name for path in (run / "checkpoints" / name).iterdir()}
+        whole = int(name) >= 250
+        assert ("learner.safetensors" in files) == whole, name
+        assert whole or files == {"agent.safetensors", "state.json"}
+        assert q.load(run, str(int(name))).checkpoint == int(name)
+    assert found.read("250").is_resumable
+    assert not found.read("200").is_resumable
+
+
+def test_the_kept_weights_are_those_of_the_checkpoint_when_it_was_saved(tmp_path):
+    long = kept_run(tmp_path / "long")
+    short = kept_run(tmp_path / "short", steps=100)
+    name = "checkpoints/000000100/agent.safetensors"
+    assert (long / name).read_bytes() == (short / name).read_bytes()
+
+
+def test_keeping_all_changes_neither_learning_nor_resuming(tmp_path):
+    usual = tmp_path / "usual"
+    q.train("CartPole-v1", out=usual, steps=300, **quick("iqn"))
+    resumed = kept_run(tmp_path / "resumed", steps=200)
+    q.resume(resumed, steps=300)
+    assert same_learning(usual, resumed)
+    assert {"000000050", "000000200", "000000300"} <= set(Checkpoints(resumed / "checkpoints").names())
+
+
+def test_training_cannot_continue_from_weights_alone(tmp_path, capsys):
+    run = kept_run(tmp_path / "run")
+    assert command("resume", run, "--steps", 400, "--checkpoint", 100) == 2
+    assert "holds the weights of the agent alone" in capsys.readouterr().err
+    q.resume(run, steps=400, checkpoint="previous")
+    assert len(Checkpoints(run / "checkpoints").names()) == 8
+
+
+def test_checkpoints_of_a_continuation_that_was_given_up_are_removed(tmp_path):
+    run = kept_run(tmp_path / "run")
+    shutil.copytree(run / "checkpoints/000000300", run / "checkpoints/000000333")
+    q.resume(run, steps=320, checkpoint="previous")
+    assert Checkpoints(run / "checkpoints").names()[-1] == "000000320"
+
+
+def test_a_reduction_that_was_interrupted_leaves_a_checkpoint_that_loads(tmp_path):
+    run = kept_run(tmp_path / "run", steps=150)
+    for number, name in enumerate(("000000100", ".000000100.part")):
+        again = shutil.copytree(run, run.with_name(f"again-{number}"))
+        killed_at("os.rename", name, "resume", again, "--quiet", "--steps", 260)
+        q.resume(again, steps=260)
+        names = Checkpoints(again / "checkpoints").names()
+        assert names == ["000000050", "000000100", "000000150", "000000200", "000000250", "000000260"]
+        assert q.load(again, "100").checkpoint == 100
+
+
+def test_a_damaged_checkpoint_is_kept_as_it_is(tmp_path):
+    run = kept_run(tmp_path / "run", steps=100)
+    (run / "checkpoints/000000050/learner.safetensors").write_bytes(b"x")
+    q.resume(run, steps=200)
+    assert (run / "checkpoints/000000050/learner.safetensors").read_bytes() == b"x"

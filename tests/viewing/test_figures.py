@@ -14,7 +14,7 @@ from quantail.viewing.figures import (
     return_histograms,
 )
 from quantail.viewing.moments import Moment, find_moments
-from quantail.viewing.style import COLOURS, ink_on, styled
+from quantail.viewing.style import DARK, LIGHT, ink_on, styled
 from tests.helpers.agents import agent
 
 
@@ -32,9 +32,9 @@ def test_a_curve_is_the_mean_over_seeds_within_its_interval(cartpoles):
 
 
 def test_a_single_seed_has_a_curve_without_an_interval(cartpoles):
-    axes = learning_curves(group_runs([read_history(cartpoles / "dqn-0")])).axes[0]
-    assert len(axes.collections) == 0
-    assert axes.get_legend().get_texts()[0].get_text() == "dqn (1 seed)"
+    figure = learning_curves(group_runs([read_history(cartpoles / "dqn-0")]))
+    assert len(figure.axes[0].collections) == 0
+    assert figure.legends[0].get_texts()[0].get_text() == "dqn (1 seed)"
 
 
 def with_metrics(cartpoles, **metrics):
@@ -53,8 +53,8 @@ def test_each_new_metric_has_a_panel_with_one_line_for_each_run_that_reported_it
     figure = metric_curves(groups)
     assert [axes.get_title() for axes in figure.axes] == ["spread", "gap"]
     first, second = ([line for line in axes.lines if len(line.get_xdata())] for axes in figure.axes)
-    assert [line.get_color() for line in first] == [COLOURS[0], COLOURS[0], COLOURS[1]]
-    assert [line.get_color() for line in second] == [COLOURS[0], COLOURS[0]]
+    assert [line.get_color() for line in first] == [LIGHT.series[0], LIGHT.series[0], LIGHT.series[1]]
+    assert [line.get_color() for line in second] == [LIGHT.series[0], LIGHT.series[0]]
     for lines, values in ((first, spread), (second, gap)):
         for line in lines:
             assert line.get_xdata().tolist() == list(range(20, 201, 20))
@@ -125,17 +125,41 @@ def test_quantile_functions_are_drawn_against_tau_one_for_each_action():
     for line in axes.lines:
         action = int(line.get_label().split()[1].rstrip(","))
         taus = line.get_xdata()
-        assert line.get_ydata() == pytest.approx(mine.quantiles(observation, taus)[:, action], abs=1e-4)
+        expected = np.sort(mine.quantiles(observation, taus)[:, action])
+        assert line.get_ydata() == pytest.approx(expected, abs=1e-4)
     assert len(axes.lines) == 2
 
 
-def test_all_actions_are_drawn_and_the_best_are_labelled():
+def test_curves_of_a_head_whose_quantiles_cross_are_sorted_and_the_figure_says_how_many_crossed():
+    mine = agent()
+    observation, _ = make("CartPole-v1", mine.config.environment).reset(seed=0)
+    figure = quantile_functions(mine, Moment(0, observation, None))
+    taus = figure.axes[0].lines[0].get_xdata()
+    raw = mine.quantiles(observation, taus)
+    crossed = (np.diff(raw, axis=0) < 0).mean()
+    assert 0.01 < crossed < 1
+    for line in figure.axes[0].lines:
+        assert (np.diff(line.get_ydata()) >= 0).all()
+    note = figure.legends[0].get_title().get_text()
+    assert note == f"Curves are sorted: {100 * crossed:.0f} % of neighbouring quantiles crossed."
+
+
+def test_the_curves_of_a_head_whose_quantiles_cannot_cross_need_no_note():
+    figure = quantile_functions(agent(agent="c51"), Moment(0, np.zeros(4, np.float32), None))
+    assert "crossed" not in figure.legends[0].get_title().get_text()
+
+
+def test_every_action_has_a_name_and_a_line_of_its_own():
     mine = agent("ALE/Seaquest-v5", "atari-paper", policy_samples=2, head_size=16)
     observation, _ = make("ALE/Seaquest-v5", mine.config.environment).reset(seed=0)
-    axes = quantile_functions(mine, Moment(0, observation, None)).axes[0]
-    labelled = [line for line in axes.lines if not line.get_label().startswith("_")]
-    assert len(axes.lines) == 18
-    assert 4 <= len(labelled) <= 6
+    env = make("ALE/Seaquest-v5", mine.config.environment)
+    names = tuple(env.action_names())
+    figure = quantile_functions(mine, Moment(0, observation, None, actions=names))
+    lines = figure.axes[0].lines
+    assert len({(line.get_color(), str(line._dash_pattern)) for line in lines}) == 18
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert [label.split(",")[0] for label in labels] == list(names)
+    assert len({line.get_color() for line in lines[:6]}) == 6
 
 
 def test_a_profile_is_the_share_above_each_threshold():
@@ -191,11 +215,12 @@ def test_a_profile_begins_at_the_lowest_score():
 
 
 def test_random_play_is_in_the_legend(cartpoles):
-    axes = learning_curves(group_runs([read_history(cartpoles / "dqn-0")])).axes[0]
-    assert [text.get_text() for text in axes.get_legend().get_texts()] == ["dqn (1 seed)", "random play"]
+    figure = learning_curves(group_runs([read_history(cartpoles / "dqn-0")]))
+    labels = [text.get_text() for text in figure.legends[0].get_texts()]
+    assert labels == ["dqn (1 seed)", "random play"]
 
 
-@pytest.mark.parametrize("ground", COLOURS)
+@pytest.mark.parametrize("ground", [*LIGHT.series, *DARK.series])
 def test_text_on_a_colour_has_enough_contrast(ground):
     def luminance(colour):
         parts = np.array(to_rgb(colour))

@@ -1,3 +1,4 @@
+import base64
 import csv
 import json
 import os
@@ -20,6 +21,7 @@ from quantail.runs.results import save_result
 from quantail.viewing import sections
 from quantail.viewing.page import Report, shown_files
 from quantail.viewing.report import write_report
+from quantail.viewing.style import DARK, LIGHT
 from tests.helpers.lottery import Lottery
 from tests.helpers.runs import QUICK, command
 from tests.helpers.runs import quantail as quantail_command
@@ -60,6 +62,23 @@ def test_the_page_is_self_contained(report):
         assert (page.parent / link).exists(), link
 
 
+def test_every_figure_is_on_the_page_for_light_and_for_dark(report):
+    page, _ = report
+    text = page.read_text()
+    light = re.findall(r'<img src="data:image/svg\+xml;base64,([^"]*)"', text)
+    dark = re.findall(
+        r'<source media="screen and \(prefers-color-scheme: dark\)" srcset="[^,]*,([^"]*)"', text
+    )
+    assert len(light) == len(dark) > 3
+    for one, theme in ((light, LIGHT), (dark, DARK)):
+        for data in one:
+            drawn = base64.b64decode(data).decode()
+            assert theme.ground in drawn
+            assert theme.ink in drawn
+            other = DARK if theme is LIGHT else LIGHT
+            assert not any(colour in drawn for colour in (other.ink, other.quiet, *other.series))
+
+
 def test_every_section_is_on_the_page(report):
     text = report[0].read_text()
     for part in ("Learning", "Scores", "Predicted returns", "Training time", "Run details"):
@@ -73,7 +92,7 @@ def test_figures_are_also_saved_as_png_and_svg_and_are_not_blank(report):
     names = {path.stem for path in folder.glob("*.png")}
     assert names == {path.stem for path in folder.glob("*.svg")}
     assert {"learning-cartpole-v1", "returns-cartpole-v1", "time"} <= names
-    assert any(name.startswith("expects-1") for name in names)
+    assert any(name.startswith("predicted-1") for name in names)
     for name in names:
         picture = np.asarray(Image.open(folder / f"{name}.png").convert("L"))
         assert picture.std() > 10, name
@@ -302,12 +321,12 @@ def test_a_second_report_removes_the_files_of_the_first_and_nothing_else(cartpol
     one, two = copies(cartpoles, tmp_path, "iqn-0", "dqn-0")
     out = tmp_path / "out"
     write_report([one, two], out)
-    (out / "expects-mine.png").write_text("a file of the user")
-    assert list(out.glob("expects-2-*"))
+    (out / "predicted-mine.png").write_text("a file of the user")
+    assert list(out.glob("predicted-2-*"))
     page = write_report([one], out)
-    assert not list(out.glob("expects-2-*"))
+    assert not list(out.glob("predicted-2-*"))
     assert {path.name for path in out.iterdir()} == {
-        "index.html", "expects-mine.png", *shown_files(page)
+        "index.html", "predicted-mine.png", *shown_files(page)
     }  # fmt: skip
 
 

@@ -2,6 +2,7 @@ import itertools
 
 import numpy as np
 import pytest
+from matplotlib.colors import to_hex
 from matplotlib.text import Text
 
 from quantail.evaluation.games import baselines, game_of
@@ -12,7 +13,8 @@ from quantail.viewing.studies import draw_study
 from quantail.viewing.studies.distortions import distortions
 from quantail.viewing.studies.draw import FIGURES
 from quantail.viewing.studies.heatmap import LABEL_HEIGHT, LABELLED
-from quantail.viewing.style import spread_labels, styled
+from quantail.viewing.style import LIGHT, styled
+from quantail.viewing.words import spread_labels
 from tests.helpers.fakes import fake_results, rising
 
 
@@ -148,20 +150,36 @@ def test_violins_mark_the_preferred_combination_in_every_panel(tmp_path):
     folder = fake_results(tmp_path / "study", read_study("architecture", small=True), rising)
     figure = figure_of(folder)
     for axes in figure.axes:
-        dots = [c for c in axes.collections if c.get_facecolor().tolist() == [[0, 0, 0, 1]]]
+        dots = [c for c in axes.collections if to_hex(c.get_facecolor()[0]) == LIGHT.ink]
         shown = [c for c in dots if len(c.get_offsets())]
         assert len(shown) == 1
     assert "QR-DQN" in texts(figure)
 
 
-def test_curves_have_a_panel_for_each_game_and_a_line_for_each_measure(tmp_path):
-    folder = fake_results(tmp_path / "study", read_study("risk", small=True), rising)
+def test_curves_have_a_panel_for_each_game_and_a_mean_with_an_interval_for_each_measure(tmp_path):
+    def by_seed(job, progress):
+        return progress * (1 + job.seed)
+
+    folder = fake_results(tmp_path / "study", read_study("risk", small=True), by_seed)
     figure = figure_of(folder)
     assert [axes.get_title(loc="left") for axes in figure.axes] == ["Breakout", "SpaceInvaders"]
-    thick = [line for line in figure.axes[1].lines if line.get_linewidth() == 1.8]
-    thin = [line for line in figure.axes[1].lines if line.get_linewidth() == 0.5]
-    assert (len(thick), len(thin)) == (6, 12)
-    np.testing.assert_allclose(thick[0].get_ydata(), (thin[0].get_ydata() + thin[1].get_ydata()) / 2)
+    axes = figure.axes[1]
+    thick = [line for line in axes.lines if line.get_linewidth() == 1.8]
+    assert (len(thick), len(axes.collections)) == (6, 6)
+    steps, means = thick[0].get_data()
+    np.testing.assert_allclose(means, 1.5 * steps / steps[-1])
+    for band in axes.collections:  # the interval of two seeds spans both
+        heights = band.get_paths()[0].vertices[:, 1]
+        assert heights.max() == pytest.approx(2)
+        assert heights.min() == pytest.approx(steps[0] / steps[-1])
+    assert any("95 % interval of the mean" in word for word in texts(figure))
+
+
+def test_one_seed_has_no_interval(tmp_path):
+    study = changed(read_study("risk", small=True), seeds=1)
+    figure = figure_of(fake_results(tmp_path / "study", study, rising))
+    assert not any(axes.collections for axes in figure.axes)
+    assert not any("interval" in word for word in texts(figure))
 
 
 def test_atari57_shows_mean_and_median_of_human_normalised_scores(tmp_path):
@@ -198,14 +216,14 @@ def four_games(path, there):
 
 
 def thick_and_thin(axes):
-    return [[one for one in axes.lines if one.get_linewidth() == wide] for wide in (1.8, 0.6)]
+    return [[one for one in axes.lines if one.get_linewidth() == wide] for wide in (1.8, 0.7)]
 
 
 def test_the_thick_line_is_the_mean_of_complete_seeds_only(tmp_path):
     figure = four_games(tmp_path, lambda job: job.seed == 0 or "Atlantis" in job.env)
     (thick,), thin = thick_and_thin(figure.axes[0])
     assert thick.get_ydata()[-1] == pytest.approx(1575)
-    np.testing.assert_allclose([line.get_ydata()[-1] for line in thin], [1575, 6000])
+    np.testing.assert_allclose([line.get_ydata()[-1] for line in thin], [6000])
     said = texts(figure)
     assert "iqn (1 of 2 seeds complete, thin: 1 of 4 games)" in said
     assert "mean over 1 to 4 of 4 games" in said
@@ -217,9 +235,9 @@ def test_a_game_in_progress_does_not_shorten_a_curve(tmp_path):
 
     figure = four_games(tmp_path, there)
     (thick,), thin = thick_and_thin(figure.axes[0])
-    assert [len(line.get_xdata()) for line in (thick, *thin)] == [20, 20, 20]
+    assert [len(line.get_xdata()) for line in (thick, *thin)] == [20, 20]
     assert thick.get_ydata()[-1] == pytest.approx(1575)
-    assert thin[1].get_ydata()[-1] == pytest.approx(6200 / 3)
+    assert thin[0].get_ydata()[-1] == pytest.approx(6200 / 3)
     assert "iqn (1 of 2 seeds complete, thin: 3 of 4 games)" in texts(figure)
 
 
@@ -235,7 +253,7 @@ def test_a_seed_in_progress_does_not_shorten_the_mean_of_finished_ones(tmp_path)
     study = changed(read_study("risk", small=True), measures=["neutral"])
     folder = fake_results(tmp_path / "s", study, rising, there=lambda job: 0.5 if job.seed else 1)
     thick = [line for line in figure_of(folder).axes[0].lines if line.get_linewidth() == 1.8]
-    assert len(thick[0].get_xdata()) == 20
+    assert [len(line.get_xdata()) for line in thick] == [0, 20]  # the first is for the legend
 
 
 def test_distortions_have_mass_one_and_the_mean_of_the_risk_measure():

@@ -1,4 +1,5 @@
 import warnings
+from dataclasses import replace
 from itertools import pairwise
 
 import gymnasium as gym
@@ -10,12 +11,13 @@ from hypothesis import strategies as st
 import quantail
 from quantail.envs import make
 from quantail.errors import QuantailError
-from quantail.risk import CVaR, Neutral
-from quantail.viewing.frames import COLOURS, FrameRenderer, SmoothRange
+from quantail.risk import CVaR, Neutral, parse_risk
+from quantail.viewing.frames import FrameRenderer, SmoothRange
 from quantail.viewing.pictures import with_pictures
 from quantail.viewing.scenes import TAUS, Scene
-from quantail.viewing.style import spread_labels
+from quantail.viewing.style import DARK, LIGHT, styled
 from quantail.viewing.video import VideoInfo, make_video, play_decisions
+from quantail.viewing.words import spread_labels
 from tests.helpers.agents import agent
 from tests.helpers.runs import command
 
@@ -54,7 +56,8 @@ def test_decisions_are_those_of_the_agent_under_the_risk_measure():
         assert one.scene.chosen == action
         assert one.scene.values == pytest.approx(mine.values(observation, CVaR(0.1)))
         assert one.scene.means == pytest.approx(mine.values(observation, Neutral()))
-        assert one.scene.distribution == pytest.approx(mine.quantiles(observation, TAUS))
+        expected = np.sort(mine.quantiles(observation, TAUS), axis=0)
+        assert one.scene.distribution == pytest.approx(expected)
         assert one.score == score
         observation, reward, *_ = env.step(action)
         score += reward
@@ -101,7 +104,7 @@ def test_every_frame_shows_its_own_scene():
             f"chooses “{renderer.names[chosen]}”: highest value under cvar:0.1, -1.00"
         )
         assert renderer.headline.get_text() == f"step {step}, score {score:g}"
-    assert renderer.game.get_xlabel() == "blue: the sea"
+    assert renderer.picture_axes.get_xlabel() == "blue: the sea"
 
 
 def test_overlapping_lines_are_all_visible():
@@ -109,18 +112,79 @@ def test_overlapping_lines_are_all_visible():
     one = np.linspace(-1.0, 1.0, 100)
     flat = Scene(None, np.stack([one] * 3, axis=1), np.zeros(3), np.zeros(3), 0)
     frame = renderer.draw(flat, 0, 0.0)
-    for ink in COLOURS[:3]:
+    for ink in LIGHT.series[:3]:
         expected = np.array([int(ink[at : at + 2], 16) for at in (1, 3, 5)])
-        plotted = frame[60:440, 120:600].reshape(-1, 3).astype(int)
+        plotted = frame[30:400, 460:760].reshape(-1, 3).astype(int)
         assert (np.abs(plotted - expected).max(axis=1) < 30).sum() > 100, ink
 
 
-def test_the_shaded_area_shows_the_weights_of_the_measure():
+def test_the_weights_of_the_measure_have_axes_of_their_own_below_the_quantile_functions():
     renderer = FrameRenderer(["a", "b", "c"], CVaR(0.25), 10, "a game")
     renderer.draw(scene(0, 0), 0, 0.0)
-    heights = renderer.axes.patches[0].get_data().values
-    assert (heights[:25] > 0.5).all()
-    assert (heights[25:] == 0).all()
+    assert not renderer.axes.patches
+    weights = renderer.weights.patches[0].get_data().values
+    assert weights[:25] == pytest.approx(4)
+    assert weights[25:] == pytest.approx(0)
+    above, strip = renderer.axes.get_position(), renderer.weights.get_position()
+    assert strip.y1 < above.y0
+    assert (strip.x0, strip.x1) == pytest.approx((above.x0, above.x1))
+
+
+def test_a_measure_that_does_not_weight_tau_has_a_strip_that_says_so():
+    renderer = FrameRenderer(["a", "b", "c"], parse_risk("entropic:-1"), 10, "a game")
+    renderer.draw(scene(0, 0), 0, 0.0)
+    assert [text.get_text() for text in renderer.weights.texts] == ["entropic:-1 does not weight τ"]
+
+
+def test_quantiles_are_sorted_in_the_frame_which_says_how_many_crossed():
+    renderer = FrameRenderer(["a", "b", "c"], CVaR(0.25), 10, "a game")
+    for crossing, said in (
+        (0.234, "sorted: 23 %"),
+        (0.001, "sorted: less than 1 %"),
+        (0, ""),
+        (None, ""),
+    ):
+        renderer.draw(replace(scene(0, 0), crossing=crossing), 0, 0.0)
+        explained = renderer.weights.get_xlabel()
+        assert said in explained
+        assert ("neighbouring quantiles crossed" in explained) == bool(said)
+    mine = agent()
+    env = with_pictures("CartPole-v1", mine)
+    for one in play_decisions(mine, env, Neutral(), 3, seed=0):
+        assert one.scene.crossing > 0
+        assert (np.diff(one.scene.distribution, axis=0) >= 0).all()
+
+
+@pytest.mark.parametrize("size", [(400, 600), (80, 80), (210, 160), (64, 96)])
+def test_the_picture_and_the_densities_fill_the_left_side(size):
+    shown = scene(0, 0)
+    shown = replace(shown, picture=np.zeros((*size, 3), np.uint8))
+    renderer = FrameRenderer(["a", "b", "c"], CVaR(0.25), 10, "a game")
+    renderer.draw(shown, 0, 0.0)
+    game, density = renderer.picture_axes.get_position(), renderer.density.get_position()
+    assert density.y1 < game.y0
+    assert game.height + density.height > 0.6
+    assert renderer.density.get_ylabel() == "density"
+    assert len(renderer.density.get_yticks()) > 1
+
+
+@pytest.mark.parametrize("dark", [False, True])
+@pytest.mark.parametrize("count", [2, 6, 18])
+def test_nothing_is_cut_off_in_a_frame(count, dark):
+    rng = np.random.default_rng(0)
+    distribution = np.sort(rng.normal(size=(100, count)), axis=0) - 100
+    values = rng.normal(size=count) - 100
+    shown = Scene(np.zeros((80, 80, 3), np.uint8), distribution, values, values, 1)
+    names = [f"upright fire {action}" for action in range(count)]
+    with styled(dark):
+        renderer = FrameRenderer(names, CVaR(0.1), 10, "a game", "blue: the walker; red: the cliff")
+        frame = renderer.draw(shown, 3, 1.0)
+    for artist in (*renderer.labels, renderer.weights.xaxis.label, renderer.axes._left_title):
+        box = artist.get_window_extent()
+        assert 0 <= box.x0 < box.x1 <= 960, artist
+        assert 0 <= box.y0 < box.y1 <= 540, artist
+    ground = (DARK if dark else LIGHT).ground
+    assert frame[0, 0].tolist() == [int(ground[at : at + 2], 16) for at in (1, 3, 5)]
 
 
 def test_the_range_widens_at_once_and_narrows_slowly():

@@ -1,17 +1,16 @@
-"""The learning curves of a section: one panel a game, one line an agent."""
+"""The learning curves of a section: one panel for each environment, one line for each agent."""
 
 from pathlib import Path
+from typing import Any
 
 import numpy as np
 
-from quantail.evaluation.intervals import mean_intervals
+from quantail.viewing.seeds import INTERVAL_NOTE, draw_mean, draw_random
 from quantail.viewing.studies.curves import at_common_steps
-from quantail.viewing.style import colour, count_axis, new_figure, styled
+from quantail.viewing.style import count_axis, line_style, new_figure, styled
+from quantail.viewing.words import place_legend
 from tools.results.sections import Section
 from tools.results.tables import name
-
-DASHES = ("-", "--", ":", "-.")
-COLOURS = 7
 
 
 def draw_curves(section: Section, path: Path) -> None:
@@ -19,17 +18,18 @@ def draw_curves(section: Section, path: Path) -> None:
     with styled():
         wide = min(3, len(section.envs))
         tall = -(-len(section.envs) // wide)
-        figure = new_figure(max(5.2, 3.4 * wide), 2.5 * tall + 0.6)
+        figure = new_figure(max(5.2, 3.0 * wide), 2.2 * tall + 0.4)
         panels = figure.subplots(tall, wide, squeeze=False)
+        for agent in section.agents:
+            panels[0, 0].plot([], [], lw=1.8, label=agent, **_style(section, agent))
         for index, env in enumerate(section.envs):
             _panel(panels[index // wide, index % wide], section, env)
         for index in range(len(section.envs), wide * tall):
             panels[index // wide, index % wide].set_axis_off()
         for row in panels:
             row[0].set_ylabel("mean return")
-        for agent in section.agents:
-            panels[0, 0].plot([], [], lw=1.8, label=agent, **_style(section, agent))
-        figure.legend(loc="outside lower center", ncols=min(6, len(section.agents)), fontsize=9)
+        several = any(len(section.of(e, a)) > 1 for e in section.envs for a in section.agents)
+        place_legend(figure, note=INTERVAL_NOTE if several else "")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=130, metadata={"Software": None})
 
@@ -45,19 +45,12 @@ def _panel(axes, section: Section, env: str) -> None:
         if not lines:
             continue
         steps, means = at_common_steps(lines)
-        axes.plot(steps, means.mean(axis=0), lw=1.5, **_style(section, agent))
-        if len(means) > 1:
-            low, high = mean_intervals(means)
-            axes.fill_between(steps, low, high, color=_style(section, agent)["color"], alpha=0.15, lw=0)
-    random = section.random(env)
-    if np.isfinite(random):
-        axes.axhline(random, color="0.5", ls=":", lw=1)
+        draw_mean(axes, steps, means, lw=1.5, **_style(section, agent))
+    draw_random(axes, section.random(env))
     axes.set_title(name(env))
     count_axis(axes, 1)
-    axes.set_xlabel("steps")
 
 
-def _style(section: Section, agent: str) -> dict[str, str]:
-    """Return the colour and the dashes of an agent, which stay the same as other agents come in."""
-    index = section.planned_agents.index(agent)
-    return {"color": colour(index), "ls": DASHES[index // COLOURS % len(DASHES)]}
+def _style(section: Section, agent: str) -> dict[str, Any]:
+    """Return the colour and the dashes of an agent, which stay the same when other agents are added."""
+    return line_style(section.planned_agents.index(agent))

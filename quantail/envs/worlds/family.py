@@ -1,11 +1,13 @@
 """The family of the tabular worlds."""
 
-from collections.abc import Sequence
+from collections.abc import Callable, Mapping, Sequence
 from typing import Any, cast
 
 import gymnasium as gym
 
+from quantail.distributions import ReturnDistribution
 from quantail.envs.family import EnvFamily, entry_point
+from quantail.envs.worlds.exact import follow
 from quantail.envs.worlds.tabular import World
 from quantail.registration import NAMES, register, world_id
 
@@ -30,6 +32,15 @@ class Worlds(EnvFamily):
 
     def legend(self, env: gym.Env[Any, Any]) -> str:
         return cast("World", env.unwrapped).legend
+
+    def exact_returns(
+        self, env: gym.Env[Any, Any], policy: Callable[[Any], int], discount: float
+    ) -> Mapping[Any, Sequence[ReturnDistribution]]:
+        world = cast("World", env.unwrapped)
+        chosen = {state: policy(world.number(state)) for state in world.states}
+        found = follow(world, chosen, discount).distributions
+        actions = range(len(world.actions))
+        return {world.number(state): [found[state, a] for a in actions] for state in world.states}
 
     def check(self) -> str:
         self.make(world_id(NAMES[0])).reset(seed=0)

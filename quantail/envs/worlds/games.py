@@ -49,7 +49,7 @@ class WindyCliff(World):
     """
 
     about = "the way along the edge is short and risks a rare fall; the way above it is longer and safe"
-    legend = "blue: the walker; yellow: the goal; red: the cliff"
+    legend = "blue: the walker and its way; yellow: the goal; red: the cliff"
     actions: ClassVar[Sequence[str]] = ("on", "up", "down")
     columns, rows = 6, 3
     wind, fall, step_cost = 0.05, -6.0, -1.0
@@ -78,10 +78,24 @@ class WindyCliff(World):
 
     def picture(self) -> Picture:
         rows = [[GRASS] * (self.columns - 1) + [GOAL] for _ in range(self.rows)]
+        picture = _cells([*rows, [CLIFF] * self.columns]).repeat(3, axis=0).repeat(3, axis=1)
+        size = 3 * CELL
+        picture[size - 1 :: size] //= 2  # lines between cells
+        picture[:, size - 1 :: size] //= 2
+        for column, row in self.path[: None if self.state is None else -1]:
+            _disc(picture, column * size, (self.rows - 1 - row) * size, size, 0.15)
+        column, row = self._place()
+        _disc(picture, column * size, (self.rows - 1 - row) * size, size, 0.4, GROUND)
+        _disc(picture, column * size, (self.rows - 1 - row) * size, size, 0.33)
+        return picture
+
+    def _place(self) -> State:
+        """Return where the walker is, also at the end: on the goal, or in row −1 after a fall."""
         if self.state is not None:
-            column, row = self.state
-            rows[self.rows - 1 - row][column] = WALKER
-        return _cells([*rows, [CLIFF] * self.columns])
+            return self.state
+        column, row = self.path[-1]
+        fell = self.last_reward <= self.step_cost + self.fall
+        return column + 1, -1 if fell else row
 
 
 class Chain(World):
@@ -192,6 +206,20 @@ class Allais(World):
 WORLDS: dict[str, type[World]] = {
     world_id(world.__name__): world for world in (RiskyBandit, WindyCliff, Chain, Stopping, Allais)
 }
+
+
+def _disc(
+    picture: Picture,
+    left: int,
+    top: int,
+    size: int,
+    radius: float,
+    colour: tuple[int, int, int] = WALKER,
+) -> None:
+    """Draw a disc in the middle of a cell; its radius is in cells."""
+    offsets = (np.arange(size) + 0.5) / size - 0.5
+    inside = offsets[:, None] ** 2 + offsets**2 < radius**2
+    picture[top : top + size, left : left + size][inside] = colour
 
 
 def _cells(rows: Sequence[Sequence[tuple[int, int, int]]]) -> Picture:

@@ -48,6 +48,8 @@ class World(gym.Env[int, int]):
         self.observation_space = spaces.Discrete(len(self.states) + 1)  # type: ignore[assignment]
         self.action_space = spaces.Discrete(len(self.actions))  # type: ignore[assignment]
         self.state: State | None = self.states[0]
+        self.path: list[State] = [self.states[0]]  # the states of this episode
+        self.last_reward = 0.0
 
     def all_states(self) -> list[State]:
         """Return all states, starting with the initial state."""
@@ -87,6 +89,7 @@ class World(gym.Env[int, int]):
                 f", not {start!r}."
             )
         self.state = start
+        self.path, self.last_reward = [start], 0.0
         return self.number(self.state), {}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
@@ -101,6 +104,9 @@ class World(gym.Env[int, int]):
         index = int(np.searchsorted(cumulative, self.np_random.random() * cumulative[-1], side="right"))
         outcome = possible[min(index, len(possible) - 1)]
         self.state = outcome.state
+        self.last_reward = float(outcome.reward)
+        if outcome.state is not None:
+            self.path.append(outcome.state)
         return self.number(outcome.state), float(outcome.reward), outcome.state is None, False, {}
 
     def render(self) -> NDArray[np.uint8]:

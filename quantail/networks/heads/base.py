@@ -81,8 +81,8 @@ class ReturnHead(nn.Module):
 
     Config: ClassVar[type] = NoConfig  # a frozen dataclass: the head's own settings
     mean_only: ClassVar[bool] = False  # whether it learns the mean and no distribution
-    # Whether its distributions are of one family, such as normal ones, so that only their mean and
-    # standard deviation come to agree with any truth.
+    # Whether its distributions are of one family, such as normal ones, so that in general only their
+    # mean and standard deviation can match those of the returns.
     parametric: ClassVar[bool] = False
     supports_dueling: ClassVar[bool] = False  # whether it builds dueling layers where the spec asks
     tau_sampling: str = "independent"  # how training samples its fractions τ (see `sample_taus`)
@@ -130,7 +130,7 @@ class ReturnHead(nn.Module):
         return risk.value(distribution, context), distribution
 
     def unsorted_quantiles(self, features: Tensor, taus: Tensor) -> Tensor | None:
-        """Return quantiles in the order of their τ, [B, T, A], where the network could get it wrong.
+        """Return quantiles at the given τ, [B, T, A], without sorting them.
 
         None for a head whose quantiles cannot cross.
         """
@@ -153,7 +153,7 @@ class ReturnHead(nn.Module):
         return str(config)
 
     def use_dense_products(self) -> None:
-        """Switch off products whose shapes follow the data, for torch.compile."""
+        """Switch off products whose shapes depend on the data, for torch.compile."""
 
     def use_kernels(self) -> bool:
         """Use compiled kernels, and return whether the head has any that fit (see `kernels`)."""

@@ -98,7 +98,7 @@ class LearnedFractions(ReturnHead):
 
     @staticmethod
     def describe(config: FractionsConfig) -> str:
-        return f"{config.quantiles} fractions"
+        return f"{config.quantiles} learned fractions"
 
     def use_dense_products(self) -> None:
         self.implicit.use_dense_products()

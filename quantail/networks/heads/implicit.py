@@ -21,7 +21,7 @@ KERNEL_UNITS, KERNEL_COSINES = 64, 16  # compiled kernels take multiples of thes
 
 @dataclass(frozen=True)
 class EmbeddingConfig(HuberConfig):
-    """The embedding φ of the quantile fraction, and how it meets the features ψ."""
+    """The embedding φ of the quantile fraction, and how it is combined with the features ψ."""
 
     embedding: str = setting(
         "cosine",
@@ -90,7 +90,7 @@ class ImplicitQuantiles(ReturnHead):
         self.v = mlp_head(spec, 1, inputs) if spec.dueling else None
         self.compiled = False  # whether `quantiles` runs in a compiled kernel
         self.compiled_loss = False  # whether the loss does
-        self.linear_layers: tuple[nn.Linear, ...] = ()  # those that it reads
+        self.linear_layers: tuple[nn.Linear, ...] = ()  # those that the kernel reads
 
     def quantiles(self, features: Tensor, taus: Tensor) -> Tensor:
         taus = taus.to(features.device)
@@ -113,7 +113,7 @@ class ImplicitQuantiles(ReturnHead):
         taus: TauSampler,
         context: DecisionContext | None = None,
     ) -> Tensor:
-        """Return the mean of Z at β(τ) over K samples; other measures are valued on K samples of Z."""
+        """Return the mean of Z at β(τ) over K samples; other measures are computed from K samples."""
         sampled = taus(len(features), self.config.policy_samples)
         if risk.tau_map is None:
             return risk.value(_samples(self.quantiles(features, sampled)), context)
@@ -151,7 +151,7 @@ class ImplicitQuantiles(ReturnHead):
     @staticmethod
     def describe(config: ImplicitConfig) -> str:
         c = config
-        return f"N {c.online_samples}, N′ {c.target_samples}, K {c.policy_samples}"
+        return f"{c.online_samples}, {c.target_samples} and {c.policy_samples} samples of τ (N, N′, K)"
 
     def use_dense_products(self) -> None:
         self.sparse = self.compiled = self.compiled_loss = False
@@ -175,7 +175,7 @@ class ImplicitQuantiles(ReturnHead):
         return True
 
     def _streams(self, features: Tensor, taus: Tensor, *streams: nn.Sequential) -> list[Tensor]:
-        """Return what each stream makes of the merge, [B, T, outputs] each."""
+        """Return the outputs of each stream for the merged features, [B, T, outputs] each."""
         if self.compiled and applies(features) and not taus.requires_grad:
             compiled = [(layer.weight, layer.bias) for layer in self.linear_layers]
             return [load_kernels().head_quantiles(features, taus, *compiled)]

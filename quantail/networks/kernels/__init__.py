@@ -32,11 +32,14 @@ def load_kernels() -> Any:
         return None
 
 
-@cache
-def announce() -> None:
-    """Say once that kernels are about to be compiled, unless numba has them in its cache."""
-    kernel = load_kernels().quantiles8
+def announce(kernel: Any) -> None:
+    """Say, once in a process, that a kernel will be compiled, unless numba has it in its cache."""
     source, folder = Path(kernel.py_func.__code__.co_filename), Path(kernel.stats.cache_path)
-    saved = [path.stat().st_mtime for path in folder.glob(f"{source.stem}.*.nbi")]
-    if not any(time > source.stat().st_mtime for time in saved):
-        print("quantail: compiling kernels, about 10 s, once on this machine", file=sys.stderr)
+    saved = folder.glob(f"{source.stem}.{kernel.py_func.__qualname__}-*.nbi")
+    if not any(path.stat().st_mtime > source.stat().st_mtime for path in saved):
+        _announce_once()
+
+
+@cache
+def _announce_once() -> None:
+    print("quantail: compiling kernels, about 10 s, once on this machine", file=sys.stderr)

@@ -9,6 +9,7 @@ import torch
 from torch import Tensor
 from torch.autograd.function import once_differentiable
 
+from quantail.networks.kernels import announce
 from quantail.networks.kernels.convolution import FILTERS, SIDE, convolution_gradients, convolve
 from quantail.networks.kernels.gradients import gradients8, gradients16
 from quantail.networks.kernels.losses import quantile_huber
@@ -64,7 +65,7 @@ class _Quantiles(torch.autograd.Function):
                 own = tuple(one[states] for one in own)
             of = [one[share] for one in of_layers]
             given = (own[0], stored, last, *own[1:])
-            kernel(_addresses(*given, *of), (states.stop - states.start, *sizes[1:]))
+            _call(kernel, _addresses(*given, *of), (states.stop - states.start, *sizes[1:]))
 
         _run(work, shares)
         of = [one.sum(dim=0) if len(shares) > 1 else one[0] for one in of_layers]
@@ -92,7 +93,8 @@ def _forward(arguments: tuple[Tensor, ...], keeps: bool) -> tuple[Tensor, tuple[
         if len(shares) > 1:
             places = states if keeps else slice(share, share + 1)
             own = (*(one[states] for one in own[:3]), *(one[places] for one in kept))
-        kernel(_addresses(*own[:2], *layers, *own[2:]), (number, *sizes[1:], number if keeps else 1))
+        counts = (number, *sizes[1:], number if keeps else 1)
+        _call(kernel, _addresses(*own[:2], *layers, *own[2:]), counts)
 
     _run(work, shares)
     return returns, kept
@@ -119,6 +121,13 @@ def _run(work: Callable[[int, slice], None], shares: list[slice]) -> None:
 @cache
 def _threads() -> ThreadPoolExecutor:
     return ThreadPoolExecutor(thread_name_prefix="quantail-kernels")
+
+
+def _call(kernel: Any, *arguments: Any) -> None:
+    """Call a kernel, which compiles it if this is its first call on this machine."""
+    if not kernel.overloads:  # the first call in this process
+        announce(kernel)
+    kernel(*arguments)
 
 
 def _sizes(taus: Tensor, slope: Tensor, last: Tensor) -> tuple[int, ...]:
@@ -186,8 +195,10 @@ class _Convolution(torch.autograd.Function):
         images, weight, features = ctx.saved_tensors
         filters, channels = weight.shape[:2]
         of_kernels, of_bias = _zeros(channels, SIDE, SIDE, filters), _zeros(filters)
-        convolution_gradients(
-            _addresses(images, features, _stored(of_features), of_kernels, of_bias), tuple(images.shape)
+        _call(
+            convolution_gradients,
+            _addresses(images, features, _stored(of_features), of_kernels, of_bias),
+            tuple(images.shape),
         )
         return None, of_kernels.movedim(-1, 0), of_bias
 
@@ -196,7 +207,7 @@ def _convolved(images: Tensor, weight: Tensor, bias: Tensor) -> Tensor:
     batch, height, width, _ = images.shape
     features = _empty(batch, bias.shape[0] * (height - SIDE + 1) * (width - SIDE + 1))
     kernels = _stored(weight.movedim(0, -1))  # filters last
-    convolve(_addresses(images, kernels, bias, features), tuple(images.shape))
+    _call(convolve, _addresses(images, kernels, bias, features), tuple(images.shape))
     return features
 
 
@@ -210,7 +221,10 @@ def quantile_huber_slopes(
         _require(tensor, (batch, columns))
     given = [_stored(one) for one in given]
     losses, of_predictions, of_taus = _empty(batch), _empty(batch, count), _empty(batch, count)
-    quantile_huber(
-        _addresses(*given, losses, of_predictions, of_taus), (batch, count, others), float(kappa)
+    _call(
+        quantile_huber,
+        _addresses(*given, losses, of_predictions, of_taus),
+        (batch, count, others),
+        float(kappa),
     )
     return losses, of_predictions, of_taus

@@ -8,7 +8,7 @@ from quantail.networks.kernels.vectors import compiled, floats, get, put
 
 @compiled
 def quantile_huber(addresses, sizes, kappa):
-    """Write the loss of every state and what it rises by with each prediction and each τ.
+    """Write the loss of every state, and its derivatives by each prediction and each τ.
 
     The addresses are those of predictions [B, N], τ [B, N], targets [B, M], their probabilities [B, M],
     the losses [B], and the two slopes [B, N]. The sizes are B, N and M.

@@ -1,4 +1,4 @@
-"""SIMD vectors of float32 for numba, which by itself has no values of this kind.
+"""SIMD vectors of float32 for numba, which has no type for them.
 
 A loop that keeps its sums in a few vectors stays in the registers of the processor. The functions take
 the number of lanes from the type of a vector `like`, so that one source serves 8 lanes (AVX2, and as two

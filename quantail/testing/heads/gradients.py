@@ -1,4 +1,4 @@
-"""The gradients of the loss: right, complete, and only where they belong."""
+"""The gradients of the loss: correct, complete, and only where they belong."""
 
 import torch
 from torch import Tensor
@@ -6,7 +6,7 @@ from torch import Tensor
 from quantail.networks.heads import LossOutput
 from quantail.risk import CVaR, Neutral
 from quantail.testing.common import close, require
-from quantail.testing.forms import told, wrong_slope
+from quantail.testing.forms import slope_text, wrong_slope
 from quantail.testing.heads.case import HeadCase, Layers, features, targets
 from quantail.testing.heads.losses import ACTIONS
 
@@ -135,8 +135,8 @@ class Gradients:
             require(
                 wrong is None,
                 self.part,
-                f"gives {name} the slope {told(wrong, 0)} where finite differences of its loss give "
-                f"{told(wrong, 1)}",
+                f"gives {name} the slope {slope_text(wrong, 0)} where finite differences of its loss "
+                f"give {slope_text(wrong, 1)}",
                 "the gradient must be that of the loss",
             )
 
@@ -173,7 +173,7 @@ class Gradients:
         )
 
     def check_other_actions(self) -> None:
-        """Check that the loss leaves alone whatever changes only the returns of other actions."""
+        """Check that the loss does not change the returns of actions that were not taken."""
         z = self.head.distribution(self.x, self.case.taus(6, torch.float64))
         require(
             z.atoms.requires_grad or (z.probs is not None and z.probs.requires_grad),

@@ -65,7 +65,7 @@ def bandit_for(head: ReturnHead) -> Bandit:
 
 
 def check_learning(case: HeadCase) -> None:
-    """Train a head, and run the checks that need one which has learned something."""
+    """Train a head, and run the checks that need a trained one."""
     head = case.start(SIZE, 2, hidden=SIZE)
     bandit = bandit_for(head)
     check_convergence(case, head, bandit)
@@ -119,7 +119,7 @@ def check_convergence(case: HeadCase, head: ReturnHead, bandit: Bandit) -> None:
 
 
 def train(head: ReturnHead, bandit: Bandit) -> Iterator[int]:
-    """Take gradient steps as the learner does, and yield now and then."""
+    """Take gradient steps as the learner does, and yield after every few steps."""
     auxiliary = head.optimizers()
     apart = {id(one) for about in auxiliary.values() for one in about.parameters}
     main = torch.optim.Adam([p for p in head.parameters() if id(p) not in apart], lr=RATE)

@@ -24,7 +24,7 @@ def check_losses(case: HeadCase) -> None:
         for name, target in targets(head, batch).items():
             check_output(case, head, features(batch, num_features), actions, target, name)
     check_rows(case)
-    check_target_law(case)
+    check_target_representation(case)
 
 
 def check_output(
@@ -111,7 +111,7 @@ def check_rows(case: HeadCase) -> None:
             )
 
 
-def check_target_law(case: HeadCase) -> None:
+def check_target_representation(case: HeadCase) -> None:
     """Check that the loss depends on the target's distribution, and not on how it is written."""
     head, x = case.build().double(), features(6, dtype=torch.float64)
     atoms = targets(head, 6, torch.float64)["a target without probs"].atoms[:, :2]

@@ -102,7 +102,7 @@ class ProgressBar(Callback):
             Bar(s.total_steps, s.steps, width=30),
             f"{s.steps / s.total_steps:4.0%}",
             f"{s.steps:,} of {s.total_steps:,} steps",
-            f"{s.frames:,} frames",
+            *([f"{s.frames:,} frames"] if s.frames > s.steps else []),
         )
         facts = Table.grid(padding=(0, 2))
         facts.add_row(
@@ -165,45 +165,48 @@ def _evaluation_line(progress: Progress) -> str:
     mark = "  best so far" if steps and value == progress.status.best_value else ""
     if not evaluation.risk.is_neutral:
         mark = f"  {evaluation.risk.label} {value:.2f}{mark}"
+    when = f"step {steps:,}" if steps else "random actions"
     return (
-        f"  {f'step {steps:,}' if steps else 'random play':>14}  mean return {evaluation.mean:8.2f}  "
-        f"({counted(len(evaluation.returns), 'episode')}, "
-        f"{evaluation.returns.min():g} to {evaluation.returns.max():g}){mark}"
+        f"  {when:>14}  mean return {evaluation.mean:8.2f} over "
+        f"{counted(len(evaluation.returns), 'episode')} "
+        f"({evaluation.returns.min():g} to {evaluation.returns.max():g}){mark}"
     )
 
 
 def summary_lines(s: Summary) -> list[str]:
     """Return the summary of a run: scores, best checkpoint, time and the next commands."""
     total = sum(s.seconds.values())
-    shares = "  ".join(f"{name} {seconds / total:.0%}" for name, seconds in s.seconds.items() if total)
+    shares = ", ".join(f"{name} {seconds / total:.0%}" for name, seconds in s.seconds.items() if total)
+    several = s.frames > s.steps  # frames a step
     lines = [""]
     if s.stopped_by:
         how = "Ctrl-C" if s.stopped_by == "SIGINT" else s.stopped_by
-        lines.append(f"stopped by {how}")
-        lines.append(f"at step {s.steps:,} of {s.total_steps:,}; everything is saved")
+        lines.append(
+            f"stopped  by {how} after {s.steps:,} of {s.total_steps:,} steps; everything is saved"
+        )
     else:
-        lines.append(f"done: {s.steps:,} steps ({s.frames:,} frames), {s.updates:,} updates")
+        frames = f" ({s.frames:,} frames)" if several else ""
+        lines.append(f"done     {counted(s.steps, 'step')}{frames}, {counted(s.updates, 'update')}")
     means, values = s.scores.means, s.scores.values
     if "final" in means:
         lines.append(
-            f"score   {means['random']:.2f} at random → {means['final']:.2f} trained "
-            "(mean undiscounted return)"
+            f"score    mean return {means['final']:.2f} now, "
+            f"{means['random']:.2f} with random actions (not discounted)"
         )
         if s.risk != "neutral":
             lines.append(
-                f"risk    {values['random']:.2f} at random → {values['final']:.2f} trained "
-                f"({s.risk} of the same returns)"
+                f"risk     {s.risk} of the same returns {values['final']:.2f} now, "
+                f"{values['random']:.2f} with random actions"
             )
     if "best" in values:
         steps = s.scores.best_steps
         folder = s.run / "checkpoints" / f"{steps:09d}"
-        lines.append(f"best    {values['best']:.2f} at step {steps:,}: {folder}")
-    lines.append(f"time    {duration(total)}: {shares}")
+        lines.append(f"best     {values['best']:.2f} after {counted(steps, 'step')}, kept in {folder}")
+    lines.append(f"time     {duration(total)}: {shares}")
     if played := total - s.seconds.get("evaluation", 0.0):
-        lines.append(
-            f"rate    {s.steps / played:,.0f} steps ({s.frames / played:,.0f} frames) per second"
-        )
-    lines.append("next")
+        frames = f" ({s.frames / played:,.0f} frames)" if several else ""
+        lines.append(f"speed    {s.steps / played:,.0f} steps{frames} per second, without evaluations")
+    lines.append("next steps")
     if s.stopped_by:
         lines.append(f"  quantail resume {s.run}{s.trust}")
     else:

@@ -1,18 +1,21 @@
 """One agent that plays step by step, under a risk measure that may change at any step."""
 
 from dataclasses import dataclass, field, replace
+from typing import Any
 
 import numpy as np
+import torch
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
 from quantail.envs import EnvSource
 from quantail.envs.families import configured
 from quantail.envs.training_reward import training_reward
+from quantail.errors import QuantailError
 from quantail.evaluation.calibration.play import discounted_returns
-from quantail.risk import RiskMeasure
+from quantail.risk import RiskMeasure, parse_risk
 from quantail.viewing.pictures import picture_of, with_pictures
-from quantail.viewing.scenes import Scene, make_scene
+from quantail.viewing.scenes import TAUS, Scene, make_scene
 
 Array = NDArray[np.float64]
 NEGLIGIBLE = 0.05  # a return counts as known once the discount of future rewards is below this
@@ -42,6 +45,8 @@ class Player:
         self.env = with_pictures(env or agent.env, agent)
         self.names = self.env.action_names()
         self.scene: Scene
+        self._exact: dict[bytes, Array] = {}
+        self._solve()
         self.restart(0)
 
     def restart(self, seed: int) -> None:
@@ -61,6 +66,7 @@ class Player:
     def set_agent(self, agent: Agent) -> None:
         """Change the agent, from this decision on; it must use the same environment."""
         self.agent = agent
+        self._solve()
         # Returns end where the learning of this agent ends them.
         self.env.family = configured(self.env.family, agent.config.environment)
         if not self.over:
@@ -84,6 +90,37 @@ class Player:
             self.scene = replace(self.scene, picture=picture_of(self.env))
         else:
             self._update_scene()
+
+    @property
+    def exact(self) -> Array | None:
+        """The exact quantiles of every action's return where they are known, [taus, actions].
+
+        They are those of the policy whose return distributions the agent learns.
+        """
+        return self._exact.get(np.ascontiguousarray(self.observation).tobytes())
+
+    def _solve(self) -> None:
+        """Compute the exact quantiles at every observation, if the environment knows its model."""
+        config = self.agent.config
+        self._exact = {}
+        self.target = config.risk.target_risk or config.risk.risk  # the measure of the learned policy
+        try:
+            target = parse_risk(self.target)
+        except QuantailError:  # a Python function that run.json names
+            return
+
+        def greedy(observation: Any) -> int:
+            return int(self.agent.act(observation, target)) - self.agent.actions.start
+
+        known = (
+            {}
+            if config.environment.clip_rewards
+            else self.env.exact_returns(greedy, config.learner.discount)
+        )
+        self._exact = {
+            key: np.stack([one.quantile(torch.from_numpy(TAUS)).numpy() for one in actions], axis=1)
+            for key, actions in known.items()
+        }
 
     def close(self) -> None:
         self.env.close()

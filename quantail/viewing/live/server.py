@@ -3,7 +3,7 @@
 import asyncio
 import contextlib
 import json
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from concurrent.futures import ThreadPoolExecutor
 from pathlib import Path
 from typing import Any, TypeVar
@@ -13,8 +13,9 @@ from fastapi.responses import FileResponse
 from fastapi.staticfiles import StaticFiles
 
 from quantail.errors import QuantailError
+from quantail.validation import whole_number
 from quantail.viewing.live.guard import Guard
-from quantail.viewing.live.registry import RunRegistry
+from quantail.viewing.live.registry import Offer
 from quantail.viewing.live.session import Session
 
 Answer = TypeVar("Answer")
@@ -32,8 +33,13 @@ SECURITY_HEADERS = {
 }
 
 
-def build_app(registry: RunRegistry, host: str = "127.0.0.1", seed: int = 1) -> FastAPI:
-    """Build the application; `app.state.tabs` holds the open tabs."""
+def build_app(
+    offers: Sequence[Offer], host: str = "127.0.0.1", seed: int = 1, first: int = 0
+) -> FastAPI:
+    """Build the application; a tab begins with the offer `first`.
+
+    `app.state.tabs` holds the open tabs.
+    """
     app = FastAPI(docs_url=None, redoc_url=None, openapi_url=None)
     app.state.tabs = set()
     # All tabs play in one thread, because they share networks and few cores are soon busy.
@@ -54,7 +60,7 @@ def build_app(registry: RunRegistry, host: str = "127.0.0.1", seed: int = 1) -> 
         tab = Tab(socket, worker)
         app.state.tabs.add(tab)
         try:
-            await tab.run(registry, seed)
+            await tab.run(offers, seed, first)
         finally:
             app.state.tabs.discard(tab)
 
@@ -73,15 +79,16 @@ class Tab:
         self.sent = self.seen = 0
         self.stale = True  # whether the tab shows an outdated state
 
-    async def run(self, registry: RunRegistry, seed: int) -> None:
+    async def run(self, offers: Sequence[Offer], seed: int, first: int) -> None:
         """Play until the tab is closed."""
+        self.offers, self.offer, self.seed = offers, first, seed
         try:
-            self.session = await self._work(lambda: Session(registry, seed))
+            self.session = await self._work(lambda: Session(offers[first], seed))
         except QuantailError as error:
             await self._send({"error": str(error)})
             return
         try:
-            await self._send({"hello": self.session.hello()})
+            await self._greet()
             playing = asyncio.create_task(self._play())
             listening = asyncio.create_task(self._listen())
             done, waiting = await asyncio.wait((playing, listening), return_when=asyncio.FIRST_COMPLETED)
@@ -111,13 +118,30 @@ class Tab:
                 if "seen" in command:
                     self.seen = max(self.seen, int(command["seen"]))
                 elif command.get("do") == "runs":  # refresh the list of checkpoints
-                    await self._send({"hello": await self._work(self.session.hello)})
+                    await self._greet()
+                elif command.get("do") == "show":
+                    await self._choose(command)
                 else:
                     await self._work(lambda command=command: self.session.do(command))  # type: ignore[misc]
                     self.stale = True
             except QuantailError as error:
                 await self._send({"error": str(error)})
             self.changed.set()
+
+    async def _greet(self) -> None:
+        """Send what the page needs to know besides what it shows now."""
+        hello = await self._work(self.session.hello)
+        titles = [offer.title for offer in self.offers]
+        await self._send({"hello": hello | {"offers": titles, "offer": self.offer}})
+
+    async def _choose(self, command: dict[str, Any]) -> None:
+        """Show another offer in this tab."""
+        chosen = whole_number("offer", command.get("offer"), 0, len(self.offers) - 1)
+        new = await self._work(lambda: Session(self.offers[chosen], self.seed))
+        old, self.session, self.offer = self.session, new, chosen
+        await self._work(old.close)
+        await self._greet()
+        self.stale = True
 
     async def _play(self) -> None:
         """Take a step whenever one is due, and send an update whenever something has changed."""

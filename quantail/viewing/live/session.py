@@ -8,10 +8,10 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantail.errors import QuantailError
-from quantail.risk import CVaR, Neutral, RiskMeasure
+from quantail.risk import CVaR, Neutral, RiskMeasure, parse_risk
 from quantail.validation import one_of, whole_number
 from quantail.viewing.live.player import Player
-from quantail.viewing.live.registry import RunRegistry
+from quantail.viewing.live.registry import Offer
 from quantail.viewing.live.sliders import OWN, make_measure, measures, name_of
 from quantail.viewing.scenes import TAUS, densities, tau_weights
 
@@ -26,17 +26,18 @@ MAX_SEED = 2**31 - 1
 class Session:
     """The players of a tab, and the state of its controls."""
 
-    def __init__(self, registry: RunRegistry, seed: int = 1) -> None:
-        self.registry = registry
+    def __init__(self, offer: Offer, seed: int = 1) -> None:
+        self.offer, self.registry = offer, offer.registry
         self.players: list[Player] = []
         self.runs: list[int] = []
         self.seed = seed
         self.playing = True
         self.density = False
         self._waited = 0
-        agent = registry.agent(0, None)
-        self._add(0, Player(agent, agent.risk))
-        rate = int(self.players[0].env.metadata.get("render_fps") or 15)
+        agent = self.registry.agent(0, None)
+        for risk in offer.risks or (agent.risk,):
+            self._add(0, Player(agent, parse_risk(risk)))
+        rate = offer.speed or int(self.players[0].env.metadata.get("render_fps") or 15)
         self.speed = max(speed for speed in SPEEDS if speed <= max(1, min(rate, 30)))
 
     def close(self) -> None:
@@ -77,6 +78,7 @@ class Session:
         return {
             "env": self.players[0].env.name,
             "legend": self.players[0].env.legend(),
+            "note": self.offer.note,
             "runs": self.registry.describe(),
             "measures": measures(self.players[0].agent.risk),
             "speeds": SPEEDS,
@@ -198,6 +200,7 @@ def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
         "means": _rounded(scene.means),
         "values": _rounded(scene.values),
         "chosen": scene.chosen,
+        "crossing": None if scene.crossing is None else round(scene.crossing, 4),
         "steps": player.steps,
         "score": round(player.score, 6),
         "over": player.over,
@@ -211,13 +214,22 @@ def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
             ],
         },
     }
+    exact = None if player.over else player.exact
     if density:
-        low, high = float(scene.distribution.min()), float(scene.distribution.max())
+        shown_returns = scene.distribution if exact is None else np.stack([scene.distribution, exact])
+        low, high = float(shown_returns.min()), float(shown_returns.max())
         margin = 0.1 * max(high - low, 0.1)
         grid = np.linspace(low - margin, high + margin, GRID_POINTS)
         shown |= {"grid": _rounded(grid), "density": _rounded(densities(scene.distribution, grid).T)}
+        if exact is not None:
+            shown["exact"] = _rounded(densities(exact, grid).T)
     else:
         shown["distribution"] = _rounded(scene.distribution.T)
+        if exact is not None:
+            shown["exact"] = _rounded(exact.T)
+    if exact is not None:
+        distances = np.abs(scene.distribution - exact).mean(axis=0)  # 1-Wasserstein
+        shown |= {"distance": round(float(distances[scene.chosen]), 3), "target": player.target}
     return shown
 
 

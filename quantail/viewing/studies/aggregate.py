@@ -12,9 +12,11 @@ from quantail.experiments.results import Array, Results
 from quantail.experiments.scoring import Scale, scale_of
 from quantail.experiments.study import Combination
 from quantail.text import counted
+from quantail.viewing.seeds import INTERVAL_NOTE, draw_interval
 from quantail.viewing.studies.curves import at_common_steps, common_points
-from quantail.viewing.studies.labels import games_and_seeds, line_style, set_title
+from quantail.viewing.studies.labels import games_and_seeds, set_study_heading, style_of
 from quantail.viewing.style import count_axis, new_figure
+from quantail.viewing.words import place_legend
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -23,35 +25,36 @@ if TYPE_CHECKING:
 def aggregate(results: Results) -> Figure:
     """Draw the mean and the median over games of normalised scores.
 
-    Thin lines are seeds, and the thick line is the mean of the seeds that have finished all games.
+    Thick lines are means of the seeds that have finished all games, with intervals from two such seeds
+    on; thin lines are seeds that have not.
     """
     scale, games = scale_of(results), len(results.study.games)
-    figure = new_figure(8.6, 3.6)
+    figure = new_figure(8.6, 2.9)
     panels = figure.subplots(1, 2)
-    repeat = results.traces[0].job.frames_per_step if results.traces else 1
+    frames_per_step = results.traces[0].job.frames_per_step if results.traces else 1
+    intervals = False
     for axes, over, name in ((panels[0], np.mean, "mean"), (panels[1], np.median, "median")):
         shown: set[int] = set()
         for index, config in enumerate(results.configs):
             found = [_seed_line(results, scale, config, seed, over) for seed in range(config.seeds)]
             lines = [line for line in found if line]
             shown |= {line.games for line in lines}
-            style, label = line_style(index, config), _legend_label(lines, config, games)
+            style, label = style_of(index, config), _legend_label(lines, config, games)
+            complete = [line for line in lines if line.complete]
             for line in lines:
-                if len(lines) > 1 or not line.complete:
-                    axes.plot(line.steps, line.values, **style, lw=0.6, alpha=0.5)
+                if not line.complete:
+                    axes.plot(line.steps, line.values, **style, lw=0.7, alpha=0.7)
             if lines:
-                complete = [line for line in lines if line.complete]
                 steps, means = at_common_steps([(line.steps, line.values) for line in complete])
                 axes.plot(steps, means.mean(axis=0) if complete else [], **style, lw=1.8, label=label)
+                draw_interval(axes, steps, means, style["color"])
+            intervals = intervals or len(complete) > 1
         axes.set_title(f"{name} over {_range_of_games(shown, games)}")
         axes.yaxis.set_major_formatter(lambda value, _: f"{value:g}%" if scale.percent else f"{value:g}")
-        count_axis(axes, repeat)
+        count_axis(axes, frames_per_step)
     panels[0].set_ylabel(scale.short)
-    if handles := panels[0].get_legend_handles_labels()[0]:
-        figure.legend(
-            handles=handles, loc="outside lower center", ncols=min(3, len(handles)), fontsize=8
-        )
-    set_title(figure, results, f"{scale.name}; {games_and_seeds(results)}")
+    place_legend(figure, note=INTERVAL_NOTE if intervals else "", columns=3)
+    set_study_heading(figure, results, f"{scale.name}; {games_and_seeds(results)}")
     return figure
 
 

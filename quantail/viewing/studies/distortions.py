@@ -10,7 +10,8 @@ import torch
 
 from quantail.experiments.results import Array, Results
 from quantail.risk import RiskMeasure, parse_risk
-from quantail.viewing.style import colour, new_figure
+from quantail.viewing.style import colour, new_figure, theme
+from quantail.viewing.words import set_heading
 
 if TYPE_CHECKING:
     from matplotlib.figure import Figure
@@ -20,9 +21,11 @@ PAPER_MEASURES = ("norm:3",)  # drawn in the paper's figure of distortions, but 
 
 def distortions(measures: Sequence[RiskMeasure]) -> Figure:
     """Draw an example distribution, and its distortion under each risk measure."""
+    from matplotlib.ticker import MaxNLocator
+
     wide = min(4, len(measures))
     tall = -(-len(measures) // wide)
-    figure = new_figure(2.3 * wide, 1.9 * tall + 0.7)
+    figure = new_figure(2.4 * wide, 1.8 * tall + 0.1)
     panels = figure.subplots(tall, wide, sharex=True, squeeze=False)
     returns, base, cdf = _example()
     weights = [measure.tau_weights(torch.from_numpy(cdf)) for measure in measures]
@@ -31,14 +34,15 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
     densities = [np.gradient(one, returns) for one in distorted]
     for index, (measure, density) in enumerate(zip(measures, densities, strict=True)):
         axes = panels[index // wide, index % wide]
-        axes.fill_between(returns, base, color="0.8", lw=0)
+        axes.fill_between(returns, base, color=theme().line, lw=0)
         mean = float(np.trapezoid(returns * density, returns) / np.trapezoid(density, returns))
         axes.fill_between(returns, density, color=colour(index), alpha=0.15, lw=0)
         axes.plot(returns, density, color=colour(index), lw=1.3)
         axes.axvline(mean, color=colour(index), lw=1, ls="--")
         axes.set_title(f"{measure.label}: mean {mean:.1f}")
-        axes.set_yticks([])
-        axes.spines["left"].set_visible(False)
+        axes.yaxis.set_major_locator(MaxNLocator(3))
+        if index % wide == 0:
+            axes.set_ylabel("density")
         # Each panel has its own height: a sharp measure such as CVaR(0.1) would flatten all others.
         axes.set_ylim(0, 1.05 * max(float(density.max()), float(base.max())))
         if index + wide >= len(measures):
@@ -46,13 +50,11 @@ def distortions(measures: Sequence[RiskMeasure]) -> Figure:
             axes.tick_params(labelbottom=True)
     for index in range(len(measures), wide * tall):
         panels[index // wide, index % wide].set_axis_off()
-    figure.suptitle(
-        "One return distribution under different risk measures\n"
-        "grey: the distribution itself, the same in all panels, whose scales differ\n"
-        "line: the distribution under the risk measure, dashed: its mean",
-        fontsize=9,
-        ha="left",
-        x=0.02,
+    set_heading(
+        figure,
+        "One return distribution under different risk measures",
+        "Grey: the distribution itself, the same in all panels. Line: the distribution under the risk "
+        "measure. Dashed: its mean. Each panel has its own scale of density.",
     )
     return figure
 

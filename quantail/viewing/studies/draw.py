@@ -28,6 +28,7 @@ FIGURES: dict[str, Callable[[Results], Figure]] = {
     "curves": curves,
     "aggregate": aggregate,
 }
+WITH_INTERVALS = ("curves", "aggregate")
 
 
 def draw_study(path: str | Path, trust: Trust = ()) -> list[Path]:
@@ -37,6 +38,8 @@ def draw_study(path: str | Path, trust: Trust = ()) -> list[Path]:
     """
     require_extra("plots", "a figure")  # before anything is written
     results, folder = read_results(path, trust), StudyFolder(path)
+    if results.study.figure in WITH_INTERVALS and any(one.seeds > 1 for one in results.configs):
+        require_extra("stats", "an interval over seeds")
     folder.figures.mkdir(exist_ok=True)
     figures: dict[str, Callable[[], Figure]] = {
         results.study.figure: lambda: FIGURES[results.study.figure](results)

@@ -9,8 +9,9 @@ import numpy as np
 from quantail.experiments.results import Results
 from quantail.experiments.scoring import Measure, Scale, early, late, scale_of, score
 from quantail.experiments.study import Axis
-from quantail.viewing.studies.labels import WARNING, axis_label, games_and_seeds, set_title
-from quantail.viewing.style import new_figure, spread_labels
+from quantail.viewing.studies.labels import axis_label, games_and_seeds, set_study_heading
+from quantail.viewing.style import new_figure, theme
+from quantail.viewing.words import spread_labels
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -28,7 +29,7 @@ def heatmap(results: Results) -> Figure:
     """
     rows, columns = results.study.grid
     scale, window = scale_of(results), results.study.window
-    figure = new_figure(8.6, 0.62 * len(rows.variants) + 1.9)
+    figure = new_figure(8.6, 0.62 * len(rows.variants) + 1.5)
     panels = figure.subplots(1, 2)
     for axes, measure, when in (
         (panels[0], early(results), f"first {window:.0%} of training"),
@@ -36,7 +37,7 @@ def heatmap(results: Results) -> Figure:
     ):
         _heat(figure, axes, results, scale, measure, rows, columns)
         axes.set_title("\n".join([when, *_missing_references(results, scale, measure)]))
-    set_title(figure, results, f"{scale.name}; {games_and_seeds(results)}")
+    set_study_heading(figure, results, f"{scale.name}; {games_and_seeds(results)}")
     return figure
 
 
@@ -85,11 +86,11 @@ def _heat(
             text = scale.text(one.value) if one.runs else absent
             if not one.complete:
                 axes.add_patch(
-                    Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, hatch="////", ec="0.6", lw=0)
+                    Rectangle((x - 0.5, y - 0.5), 1, 1, fill=False, hatch="////", ec=theme().quiet, lw=0)
                 )
                 text += f"\n{one.runs} of {one.planned} runs" if one.runs else ""
-            plain = {} if one.runs else {"bbox": {"fc": "w", "ec": "none", "pad": 1.5}}
-            style: dict[str, Any] = {"color": ink if one.runs else "0.4", **plain}
+            plain = {} if one.runs else {"bbox": {"fc": theme().ground, "ec": "none", "pad": 1.5}}
+            style: dict[str, Any] = {"color": ink if one.runs else theme().quiet, **plain}
             axes.text(x, y, text, ha="center", va="center", fontsize=8, **style)
     axes.set_xticks(range(len(columns.variants)), [one.name for one in columns.variants])
     axes.set_yticks(range(len(rows.variants)), [one.name for one in rows.variants])
@@ -101,7 +102,7 @@ def _heat(
     bar = figure.colorbar(image, ax=axes, pad=0.03, aspect=14, format=ticks)
     bar.outline.set_visible(False)
     bar.ax.yaxis.set_ticks_position("left")
-    bar.ax.tick_params(labelsize=7, length=2)
+    bar.ax.tick_params(labelsize=8, length=2)
     _mark(bar, {name: v for name, v in references.items() if np.isfinite(v)}, scale, low, high)
 
 
@@ -110,8 +111,8 @@ def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, hig
     shares = [(value - low) / (high - low) for value in values.values()]
     places = spread_labels(shares, LABEL_HEIGHT, *LABELLED)
     for (name, value), share, placed in zip(values.items(), shares, places, strict=True):
-        bar.ax.axhline(value, color="w", lw=2.5)
-        bar.ax.axhline(value, color=WARNING, lw=1.2)
+        bar.ax.axhline(value, color=theme().ground, lw=3)
+        bar.ax.axhline(value, color=theme().warning, lw=1.2)
         bar.ax.annotate(
             f"{name.upper()}\n{scale.text(value)}",
             xy=(1.0, share),
@@ -119,7 +120,7 @@ def _mark(bar: Colorbar, values: dict[str, float], scale: Scale, low: float, hig
             xycoords="axes fraction",
             textcoords="axes fraction",
             va="center",
-            fontsize=7,
-            color=WARNING,
-            arrowprops={"arrowstyle": "-", "color": WARNING, "lw": 0.7},
+            fontsize=8,
+            color=theme().warning,
+            arrowprops={"arrowstyle": "-", "color": theme().warning, "lw": 0.7},
         )

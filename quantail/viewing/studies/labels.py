@@ -7,7 +7,8 @@ from typing import TYPE_CHECKING, Any
 from quantail.experiments.results import Results
 from quantail.experiments.study import Axis, Combination
 from quantail.text import counted
-from quantail.viewing.style import colour
+from quantail.viewing.style import DASHES, SMALL, line_style, theme
+from quantail.viewing.words import set_heading, text_width
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -22,21 +23,29 @@ SYMBOLS = {
     "merge": "merge with the features",
     "policy_samples": "K, policy samples of τ",
 }
-WARNING = "#b00020"
 
 
-def line_style(index: int, config: Combination) -> dict[str, Any]:
-    """Return the colour and the dashes of a combination; references are grey."""
+def style_of(index: int, config: Combination) -> dict[str, Any]:
+    """Return the colour and the dashes of a combination; references are grey and never solid."""
     if config.reference:
-        return {"color": "0.45", "ls": ("--", ":", "-.")[index % 3]}
-    return {"color": colour(index), "ls": ("-", "--", ":", "-.")[index // 7 % 4]}
+        return {"color": theme().quiet, "ls": DASHES[1 + index % (len(DASHES) - 1)]}
+    return line_style(index)
 
 
-def set_title(figure: Figure, results: Results, note: str) -> None:
-    """Set the title and a note; if results are partial, say so in red."""
-    figure.suptitle(f"{results.study.title}\n{note}", fontsize=9, ha="left", x=0.02)
-    if results.partial:
-        figure.text(0.99, 0.99, results.partial.upper(), color=WARNING, fontsize=9, ha="right", va="top")
+def set_study_heading(figure: Figure, results: Results, note: str) -> None:
+    """Set the title and a note; if results are partial, say so in red at the right."""
+    partial = results.partial.upper()
+    set_heading(figure, results.study.title, note, right=text_width(partial, SMALL) + 0.2)
+    if partial:
+        figure.text(
+            0.99,
+            0.99,
+            partial,
+            color=theme().warning,
+            fontsize=SMALL,
+            ha="right",
+            va="top",
+        )
 
 
 def games_and_seeds(results: Results) -> str:
@@ -66,6 +75,6 @@ def label_at_right(axes: Axes, text: str, value: float) -> None:
         xycoords=("axes fraction", "data"),
         ha="right",
         va="bottom",
-        color="0.45",
-        fontsize=7,
+        color=theme().quiet,
+        fontsize=8,
     )

@@ -9,8 +9,14 @@ import numpy as np
 from quantail.experiments.results import Results
 from quantail.experiments.scoring import late, scale_of, score
 from quantail.experiments.study import Axis
-from quantail.viewing.studies.labels import axis_label, games_and_seeds, label_at_right, set_title
-from quantail.viewing.style import colour, new_figure
+from quantail.viewing.studies.labels import (
+    axis_label,
+    games_and_seeds,
+    label_at_right,
+    set_study_heading,
+)
+from quantail.viewing.style import colour, new_figure, theme
+from quantail.viewing.words import place_legend, set_title
 
 if TYPE_CHECKING:
     from matplotlib.axes import Axes
@@ -20,30 +26,28 @@ Scores = dict[tuple[str, ...], float]  # by the variant on each axis
 
 
 def violins(results: Results) -> Figure:
-    """Draw the scores of each choice over all others; each dot is a combination, the preferred black."""
+    """Draw the scores of each choice over all others; a dot is a combination, a filled one preferred."""
     study, scale, measure = results.study, scale_of(results), late(results)
     grid = [one for one in results.configs if one.places]
     scores = {one.places: score(results, scale, one, measure).value for one in grid}
     preferred = tuple(study.preferred.get(axis.name, "") for axis in study.grid)
-    figure = new_figure(max(4.5, 2.1 * len(study.grid) + 0.6), 3.7)
+    figure = new_figure(max(5.2, 2.1 * len(study.grid) + 0.6), 3.0)
     panels = figure.subplots(1, len(study.grid), sharey=True, squeeze=False)[0]
     for index, (axes, axis) in enumerate(zip(panels, study.grid, strict=True)):
         _violin(axes, axis, index, scores, preferred)
         for one in results.configs:
             value = score(results, scale, one, measure).value if one.reference else float("nan")
             if np.isfinite(value):
-                axes.axhline(value, color="0.6", lw=1.5, zorder=0)
+                axes.axhline(value, color=theme().quiet, lw=1.2, zorder=0)
                 if index == len(study.grid) - 1:
                     label_at_right(axes, one.label.upper(), value)
     panels[0].set_ylabel(f"{scale.short}, last {study.window:.0%} of training")
-    for axes, fill, word in (
-        (panels[0], "w", "one combination"),
-        (panels[0], "k", "preferred combination"),
-    ):
-        if fill == "w" or study.preferred:
-            axes.scatter([], [], s=26, color=fill, edgecolor="k", lw=0.7, label=word)
-    figure.legend(loc="outside lower center", ncols=2, fontsize=8)
-    set_title(
+    dot = {"s": 26, "edgecolor": theme().ink, "lw": 0.7}
+    panels[0].scatter([], [], color=theme().ground, label="one combination", **dot)
+    if study.preferred:
+        panels[0].scatter([], [], color=theme().ink, label="preferred combination", **dot)
+    place_legend(figure)
+    set_study_heading(
         figure,
         results,
         f"each choice, over all combinations of the others; {scale.name}; {games_and_seeds(results)}",
@@ -67,11 +71,11 @@ def _violin(axes: Axes, axis: Axis, index: int, scores: Scores, preferred: tuple
                 position + 0.09 * ((rank % 3) - 1) * (not chosen),
                 scored[one],
                 s=26,
-                color="k" if chosen else "w",
-                edgecolor="k",
+                color=theme().ink if chosen else theme().ground,
+                edgecolor=theme().ink,
                 lw=0.7,
                 zorder=4 if chosen else 3,
             )
     axes.set_xticks(range(len(axis.variants)), [one.name for one in axis.variants])
     axes.set_xlim(-0.6, len(axis.variants) - 0.4)
-    axes.set_title(axis_label(axis))
+    set_title(axes, axis_label(axis), 1.9)

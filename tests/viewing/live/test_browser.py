@@ -108,10 +108,10 @@ def test_two_risk_measures_play_side_by_side_with_their_own_controls(page):
 def test_the_plots_are_drawn_and_fit_a_small_screen_in_light_and_dark(page):
     for scheme in ("light", "dark"):
         page.emulate_media(color_scheme=scheme)
-        for width in (1280, 420):
+        for width in (1280, 390):
             page.set_viewport_size({"width": width, "height": 720})
             page.wait_for_function(
-                "() => [...document.querySelectorAll('.plot canvas')].length === 2 && "
+                "() => [...document.querySelectorAll('.plot canvas')].length === 3 && "
                 "document.documentElement.scrollWidth <= innerWidth"
             )
             drawn = page.evaluate(
@@ -121,7 +121,7 @@ def test_the_plots_are_drawn_and_fit_a_small_screen_in_light_and_dark(page):
                     return data.some((value, index) => index % 4 === 3 && value > 0);
                 })"""
             )
-            assert drawn == [True, True]
+            assert drawn == [True, True, True]
 
 
 def test_an_error_is_shown_on_the_page(page):

@@ -189,7 +189,7 @@ def test_one_tab_too_many_is_refused_with_an_error(served):
 def test_the_next_free_port_is_used_if_none_is_given():
     with socket.create_server(("127.0.0.1", 0)) as other:
         port = other.getsockname()[1]
-        with pytest.raises(QuantailError, match=rf"cannot listen on 127.0.0.1, port {port}: "):
+        with pytest.raises(QuantailError, match=rf"127.0.0.1, port {port} \(address .*: choose another"):
             _listen("127.0.0.1", port)
     with _listen("127.0.0.1", None) as one, _listen("127.0.0.1", None) as two:
         assert one.getsockname()[1] < two.getsockname()[1]
@@ -201,7 +201,10 @@ def test_the_next_free_port_is_used_if_none_is_given():
     [
         (["RUN", "--port", "70000"], "port takes a whole number from 1 to 65535"),
         (["RUN", "--port", "x"], "port takes a whole number"),
-        (["RUN", "--host", "no.such.host.invalid"], "watch cannot listen on no.such.host.invalid"),
+        (
+            ["RUN", "--host", "no.such.host.invalid"],
+            "quantail watch cannot listen on no.such.host.invalid",
+        ),
         (["nowhere"], "there is no run at nowhere"),
     ],
 )

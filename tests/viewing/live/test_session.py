@@ -9,25 +9,27 @@ from scipy import stats
 
 import quantail
 from quantail import registry
+from quantail.envs.worlds.exact import follow
+from quantail.envs.worlds.games import RiskyBandit
 from quantail.errors import QuantailError
 from quantail.risk import CPW, MEASURES, CVaR, Neutral, Norm, Pow, Slider, Wang, parse_risk
 from quantail.viewing.live.player import NEGLIGIBLE, EpisodeTrace, Player
-from quantail.viewing.live.registry import RunRegistry
+from quantail.viewing.live.registry import MAX_AGENTS, Offer, RunRegistry
 from quantail.viewing.live.session import SPEEDS, Session, _contrast, _rounded
 from quantail.viewing.live.sliders import OWN, make_measure, measures, name_of
-from quantail.viewing.scenes import TAUS, densities, tau_weights
+from quantail.viewing.scenes import TAUS, densities, make_scene, tau_weights
 
 
 @pytest.fixture
 def session(bandit):
-    made = Session(RunRegistry([bandit]))
+    made = Session(Offer([bandit]))
     yield made
     made.close()
 
 
 @pytest.fixture
 def cartpole(cartpoles):
-    made = Session(RunRegistry([cartpoles / "iqn-0", cartpoles / "iqn-1"]))
+    made = Session(Offer([cartpoles / "iqn-0", cartpoles / "iqn-1"]))
     yield made
     made.close()
 
@@ -138,6 +140,49 @@ def test_an_episode_follows_the_greedy_policy_of_the_agent(cartpole):
     assert player.over
 
 
+def test_a_world_shows_the_exact_returns_of_the_policy_that_the_agent_has_learned(session):
+    player = session.players[0]
+    world, greedy = RiskyBandit(), player.agent.act(0, "neutral")
+    solution = follow(world, {(0,): greedy}, player.agent.config.learner.discount)
+    expected = [solution.distributions[(0,), action].quantile(TAUS).tolist() for action in range(3)]
+    for measure in ({"name": "neutral"}, {"name": "cvar", "eta": 0.05}):
+        session.do({"do": "risk", "pane": 0, **measure})
+        shown = session.show()["panes"][0]
+        assert np.asarray(shown["exact"]) == pytest.approx(np.asarray(expected))
+        assert shown["target"] == "neutral"
+    learned = player.scene.distribution[:, player.scene.chosen]
+    distance = np.abs(learned - expected[player.scene.chosen]).mean()
+    assert shown["distance"] == pytest.approx(distance, abs=1e-3)
+    session.do({"do": "view", "density": True})
+    assert np.asarray(session.show()["panes"][0]["exact"]).shape == (3, 120)
+    session.do({"do": "step"})
+    assert "exact" not in session.show()["panes"][0]  # the episode is over
+
+
+def test_only_an_environment_with_a_known_model_shows_exact_returns(cartpole):
+    assert "exact" not in cartpole.show()["panes"][0]
+
+
+def test_quantiles_are_shown_sorted_with_the_share_of_those_that_crossed(cartpoles):
+    agent = quantail.load(cartpoles / "iqn-0")
+    observation, _ = quantail.make("CartPole-v1", agent.config).reset(seed=3)
+    raw = agent.unsorted_quantiles(observation, TAUS)
+    scene = make_scene(agent, observation, Neutral(), None)
+    assert scene.distribution == pytest.approx(np.sort(raw, axis=0))
+    assert scene.crossing == pytest.approx((np.diff(raw, axis=0) < 0).mean())
+    cannot_cross = quantail.load(cartpoles / "dqn-0")
+    assert make_scene(cannot_cross, observation, Neutral(), None).crossing is None
+
+
+def test_only_the_agents_that_were_used_last_stay_in_memory(cartpoles):
+    registry = RunRegistry([cartpoles / "iqn-0"])
+    first = registry.agent(0, "200")
+    for number in range(MAX_AGENTS):
+        registry._remember(number + 1, first)
+        assert registry.agent(0, "200") is first
+    assert len(registry._agents) == MAX_AGENTS
+
+
 def test_another_checkpoint_continues_the_current_episode(cartpole):
     player = cartpole.players[0]
     for _ in range(3):
@@ -243,7 +288,7 @@ def test_the_trace_has_predicted_means_and_training_rewards_and_the_score_is_raw
 
 def test_the_run_s_custom_measure_can_be_selected_again(cartpoles):
     agent = quantail.load(cartpoles / "iqn-0", risk=lambda tau: tau**2)
-    session = Session(RunRegistry([cartpoles / "iqn-0"]))
+    session = Session(Offer([cartpoles / "iqn-0"]))
     session.players[0].agent, own = agent, agent.risk
     assert session.hello()["measures"][-1]["name"] == OWN
     session.do({"do": "risk", "pane": 0, "name": OWN})

@@ -1,1 +1,1 @@
-"""The figures of the docs: one module each, with a function `draw(folder, dark)` that writes its files."""
+"""The figures of the docs: a module each, with a function `draw(folder, dark)` that writes its files."""

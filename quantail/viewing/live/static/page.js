@@ -22,19 +22,33 @@ function connect() {
     const message = JSON.parse(event.data);
     if (message.error) { showMessage(message.error); return; }
     if (message.hello) { initialise(message.hello); return; }
-    now = message;
+    const offer = hello.offer;
     requestAnimationFrame(() => {
-      show(message);
+      if (offer === hello.offer) {
+        now = message;
+        show(message);
+      }
       send({ seen: message.sent });
     });
   };
 }
 
 function initialise(content) {
+  if (hello && hello.offer !== content.offer) while (panes.length) panes.pop().root.remove();
   hello = content;
   document.title = `${hello.env} · Quantail`;
   byId("env").textContent = hello.env;
   byId("speed").max = hello.speeds.length - 1;
+  byId("note").textContent = hello.note;
+  byId("note").hidden = !hello.note;
+  byId("offers").hidden = hello.offers.length < 2;
+  byId("offers").replaceChildren(...hello.offers.map((title, offer) => {
+    const button = document.createElement("button");
+    button.textContent = title;
+    button.setAttribute("aria-pressed", offer === hello.offer);
+    button.onclick = () => send({ do: "show", offer });
+    return button;
+  }));
 }
 
 function show(message) {
@@ -84,6 +98,7 @@ class Pane {
     const part = name => this.root.querySelector(name);
     this.part = part;
     this.distribution = new DistributionPlot(part(".distribution .plot"), part(".distribution figcaption"));
+    this.weights = new WeightPlot(part(".weights .plot"), part(".weights figcaption"));
     this.strip = new StripPlot(part(".strip .plot"), part(".strip figcaption"));
     part(".run").append(...hello.runs.map((run, number) => option(number, run.name)));
     part(".run-choice").hidden = hello.runs.length < 2;
@@ -92,6 +107,9 @@ class Pane {
     part(".checkpoint").onfocus = () => send({ do: "runs" });
     part(".run").onchange = () => send({ do: "agent", pane: index, run: Number(part(".run").value), checkpoint: null });
     part(".checkpoint").onchange = () => send({ do: "agent", pane: index, run: this.now.run, checkpoint: part(".checkpoint").value });
+    part(".earlier").onclick = () => this.moveCheckpoint(-1);
+    part(".later").onclick = () => this.moveCheckpoint(1);
+    part(".progress").oninput = () => this.setCheckpoint(Number(part(".progress").value));
     part(".measure").onchange = () => {
       const name = part(".measure").value, range = this.range(name);
       send({ do: "risk", pane: index, name, eta: range ? range.start : null });
@@ -100,6 +118,18 @@ class Pane {
   }
 
   range(name) { return hello.measures.find(measure => measure.name === name).slider; }
+
+  // Names of the checkpoints, oldest first.
+  checkpoints() { return hello.runs[this.now.run].checkpoints.map(one => one.name).reverse(); }
+
+  setCheckpoint(index) {
+    send({ do: "agent", pane: this.index, run: this.now.run, checkpoint: this.checkpoints()[index] });
+  }
+
+  moveCheckpoint(change) {
+    const index = this.checkpoints().indexOf(this.now.checkpoint) + change;
+    if (index >= 0 && index < this.checkpoints().length) this.setCheckpoint(index);
+  }
 
   setRisk(eta) { send({ do: "risk", pane: this.index, name: this.now.measure, eta }); }
 
@@ -126,6 +156,8 @@ class Pane {
     part(".game .legend").textContent = hello.legend;
     this.showActions(pane);
     this.distribution.show(pane, hello.taus, density);
+    this.weights.end = density ? MARKS_END : this.distribution.end;
+    this.weights.show(pane);
     this.strip.show(pane.strip);
   }
 
@@ -142,6 +174,12 @@ class Pane {
       part(".checkpoint").prepend(option(pane.checkpoint, `${Number(pane.checkpoint).toLocaleString("en")} steps, no longer on disk`));
       part(".checkpoint").value = pane.checkpoint;
     }
+    const names = this.checkpoints(), index = names.indexOf(pane.checkpoint);
+    part(".training").hidden = names.length < 2 && index >= 0;
+    part(".progress").max = names.length - 1;
+    if (!part(".progress").matches(":active")) part(".progress").value = index;
+    part(".earlier").disabled = index <= 0;
+    part(".later").disabled = index === names.length - 1;
     part(".measure").value = pane.measure;
     part(".measure").title = hello.measures.find(measure => measure.name === pane.measure).summary;
     const slider = part(".eta");
@@ -168,7 +206,7 @@ class Pane {
       };
       list.replaceChildren(row([["", ""], ["", "action"], ["number", "○ mean"], ["number", "◆ value"]], "head"),
         ...pane.names.map((name, action) => {
-          const element = row([["swatch", ""], ["", name], ["number mean", ""], ["number beta", ""]], "");
+          const element = row([[`swatch dash${Math.floor(action / COLOURS) % DASHES.length}`, ""], ["", name], ["number mean", ""], ["number beta", ""]], "");
           element.style.setProperty("--colour", `var(--a${action % COLOURS})`);
           return element;
         }));
@@ -182,7 +220,7 @@ class Pane {
     });
   }
 
-  invalidate() { this.distribution.built = this.strip.built = ""; }
+  invalidate() { this.distribution.built = this.weights.built = this.strip.built = ""; }
 }
 
 byId("play").onclick = () => send({ do: "play", on: !now.playing });
@@ -217,6 +255,8 @@ const KEYS = {
   "[": () => panes[0].nudge(-1),
   "]": () => panes[0].nudge(1),
   "0": () => send({ do: "risk", pane: 0, name: "neutral", eta: null }),
+  ",": () => panes.forEach(pane => pane.moveCheckpoint(-1)),
+  ".": () => panes.forEach(pane => pane.moveCheckpoint(1)),
   "?": () => byId("help").click(),
 };
 

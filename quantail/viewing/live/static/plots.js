@@ -1,7 +1,10 @@
 "use strict";
 // Plots: uPlot draws axes, grid and lines; hooks draw the marks of means and values.
 
-const COLOURS = 7, DASHES = [[], [8, 4], [2, 3]]; // enough combinations for 18 actions
+const COLOURS = 9, DASHES = [[], [8, 4], [2, 3]]; // 18 actions differ in colour or in dashes
+const PADDING = [8, 8, 0, 0]; // above, right, below and left of a plot, in pixels
+const FRACTIONS = [0, 0.2, 0.4, 0.6, 0.8, 1];
+const tauTicks = (u, ticks) => ticks.map(tau => tau.toFixed(1));
 
 function shade(name) {
   return getComputedStyle(document.documentElement).getPropertyValue(name).trim();
@@ -9,6 +12,12 @@ function shade(name) {
 
 function colourOf(action) {
   return shade(`--a${action % COLOURS}`);
+}
+
+function textWidth(text) {
+  const context = document.createElement("canvas").getContext("2d");
+  context.font = "bold 12px system-ui";
+  return context.measureText(text).width;
 }
 
 // A range that widens at once and narrows slowly, so that axes do not jump.
@@ -56,6 +65,15 @@ function mark(context, kind, x, y, colour, strong) {
   context.stroke();
 }
 
+// Show a caption, unless it is there already.
+function caption(element, html) {
+  if (element.dataset.shown !== html) element.dataset.shown = element.innerHTML = html;
+}
+
+const percent = share => `${(100 * share).toPrecision(share < 0.0995 ? 1 : 2)} %`;
+const MEAN_AT = 1.04, VALUE_AT = 1.095, MARKS_END = 1.13; // positions on the axis of τ
+const MAX_LABELLED = 7; // with more actions, only the chosen one is named in the plot
+
 // The return distribution of every action: its quantile function, or its density.
 class DistributionPlot {
   constructor(element, caption) {
@@ -66,61 +84,65 @@ class DistributionPlot {
   }
 
   show(pane, taus, density) {
-    const kind = `${density} ${pane.names.length} ${this.element.clientWidth}`;
+    const kind = `${density} ${pane.names} ${this.element.clientWidth}`;
     if (kind !== this.built) this.build(pane, density, kind);
     this.pane = pane;
+    const count = pane.names.length;
     pane.names.forEach((_, action) => {
       const best = action === pane.chosen;
-      this.plot.series[action + 1].width = best ? 3.5 : 1.4;
-      this.plot.series[action + 1].alpha = best ? 1 : 0.75;
+      const line = this.plot.series[count + action + 1];
+      line.width = best ? 3.5 : 1.4;
+      line.alpha = best ? 1 : 0.8;
     });
-    const all = density ? pane.grid : pane.distribution.flat();
+    const exact = pane.exact || pane.names.map(() => null);
+    const all = density ? pane.grid : [pane.distribution, ...exact.filter(Boolean)].flat(2);
     [this.low, this.high] = this.range.update(Math.min(...all), Math.max(...all));
-    this.plot.setData(density ? [pane.grid, ...pane.density] : [taus, ...pane.distribution]);
+    const x = density ? pane.grid : taus;
+    const none = x.map(() => null);
+    this.plot.setData([x, ...exact.map(line => line || none), ...(density ? pane.density : pane.distribution)]);
+    this.describe(pane, density);
+  }
+
+  describe(pane, density) {
+    const notes = [];
+    if (pane.exact) {
+      notes.push(`wide and pale: exact under the learned policy (${pane.target}), ` +
+        `for “${pane.names[pane.chosen]}” at a 1-Wasserstein distance of ${pane.distance}`);
+    }
+    if (pane.crossing) notes.push(`quantiles are sorted, ${percent(pane.crossing)} of neighbours crossed`);
+    const what = density ? "density of each action's return" : "return of each action, from the worst outcomes (τ = 0) to the best";
+    const more = notes.map(note => `; ${note.replace(/[<&]/g, "")}`).join("");
+    caption(this.caption, `<b>${what}</b>: ○ mean, ◆ value under the risk measure${more}`);
   }
 
   build(pane, density, kind) {
     this.built = kind;
     if (this.plot) this.plot.destroy();
     this.range = new Range();
-    this.caption.innerHTML = density
-      ? "<b>density of each action's return</b>: ○ mean, ◆ value under the risk measure"
-      : "<b>quantile function of each action's return</b>: ○ mean, ◆ value under the risk measure; shaded: weight of each τ";
+    const room = 12 + Math.max(...pane.names.map(textWidth)); // for the names at the right
+    const end = MARKS_END / (1 - Math.min(0.3, room / (this.element.clientWidth - 60)));
     const scales = density
       ? { x: { time: false, range: () => [this.low, this.high] }, y: { range: (u, low, high) => [-0.16 * high, high * 1.08 || 1] } }
-      : { x: { time: false, range: () => [0, 1.13] }, y: { range: () => [this.low, this.high] } };
+      : { x: { time: false, range: () => [0, end] }, y: { range: () => [this.low, this.high] } };
     const axes = density
-      ? [axis("discounted return"), axis("density", { size: 30, values: (u, ticks) => ticks.map(() => ""), ticks: { show: false } })]
-      : [axis("quantile fraction τ", { values: (u, ticks) => ticks.map(t => t > 1.001 ? "" : t.toFixed(1)) }),
-         axis("discounted return", { size: 48 })];
+      ? [axis("discounted return"), axis("density", { size: 48, values: (u, ticks) => ticks.map(() => ""), ticks: { show: false } })]
+      : [axis("quantile fraction τ", { splits: () => FRACTIONS, values: tauTicks }), axis("discounted return", { size: 48 })];
     const wide = this.element.closest(".pane").clientWidth >= 860;
-    const height = Math.max(210, Math.min((wide ? 0.54 : 0.3) * innerHeight, 0.6 * this.element.clientWidth));
+    const height = Math.max(210, Math.min((wide ? 0.48 : 0.3) * innerHeight, 0.6 * this.element.clientWidth));
+    const series = (action, more) => ({ label: pane.names[action], stroke: colourOf(action), points: { show: false }, ...more });
+    const actions = pane.names.map((_, action) => action);
     this.plot = new uPlot({
-      width: this.element.clientWidth, height, scales, axes, legend: { show: false }, cursor: { show: false },
-      series: [{}, ...pane.names.map((name, action) => ({ label: name, stroke: colourOf(action), dash: DASHES[Math.floor(action / COLOURS)], points: { show: false } }))],
-      hooks: { drawClear: [u => density || this.drawWeights(u)], draw: [u => this.drawMarks(u, density)] },
-    }, [[0, 1], ...pane.names.map(() => [0, 0])], this.element);
+      width: this.element.clientWidth, height, padding: PADDING, scales, axes, legend: { show: false }, cursor: { show: false },
+      series: [{}, ...actions.map(action => series(action, { width: 9, alpha: 0.28 })),
+        ...actions.map(action => series(action, { dash: DASHES[Math.floor(action / COLOURS) % DASHES.length] }))],
+      hooks: { draw: [u => this.drawMarks(u, density)] },
+    }, [[0, 1], ...actions.map(() => [null, null]), ...actions.map(() => [0, 0])], this.element);
+    this.end = end;
   }
 
-  // The weight of each quantile fraction under the risk measure, along the bottom.
-  drawWeights(u) {
-    const weights = this.pane && this.pane.weights;
-    if (!weights) return;
-    const { ctx, bbox } = u;
-    const top = Math.max(...weights), tallest = 0.9 * bbox.height;
-    ctx.save();
-    ctx.fillStyle = shade("--weight");
-    ctx.beginPath();
-    const floor = bbox.top + bbox.height;
-    ctx.moveTo(u.valToPos(0, "x", true), floor);
-    weights.forEach((weight, i) => {
-      const y = floor - tallest * Math.min(1, weight / Math.max(top, 3));
-      ctx.lineTo(u.valToPos(i / weights.length, "x", true), y);
-      ctx.lineTo(u.valToPos((i + 1) / weights.length, "x", true), y);
-    });
-    ctx.lineTo(u.valToPos(1, "x", true), floor);
-    ctx.fill();
-    ctx.restore();
+  // The actions that are named in the plot.
+  labels(pane) {
+    return pane.names.length > MAX_LABELLED ? [pane.chosen] : pane.names.map((_, action) => action);
   }
 
   drawMarks(u, density) {
@@ -135,11 +157,68 @@ class DistributionPlot {
         mark(u.ctx, "mean", u.valToPos(means[action], "x", true), y, colour, strong);
         mark(u.ctx, "value", u.valToPos(values[action], "x", true), y + 13 * devicePixelRatio, colour, strong);
       } else {
-        mark(u.ctx, "mean", u.valToPos(1.04, "x", true), u.valToPos(means[action], "y", true), colour, strong);
-        mark(u.ctx, "value", u.valToPos(1.095, "x", true), u.valToPos(values[action], "y", true), colour, strong);
+        mark(u.ctx, "mean", u.valToPos(MEAN_AT, "x", true), u.valToPos(means[action], "y", true), colour, strong);
+        mark(u.ctx, "value", u.valToPos(VALUE_AT, "x", true), u.valToPos(values[action], "y", true), colour, strong);
       }
     }
+    if (!density) this.drawNames(u);
     u.ctx.restore();
+  }
+
+  // The names of the actions beside their values, moved apart where they would overlap.
+  drawNames(u) {
+    const { values, chosen, names } = this.pane, { ctx, bbox } = u, gap = 14 * devicePixelRatio;
+    const places = this.labels(this.pane)
+      .map(action => ({ action, y: u.valToPos(values[action], "y", true) }))
+      .sort((a, b) => a.y - b.y);
+    places.forEach((one, i) => { if (i) one.y = Math.max(one.y, places[i - 1].y + gap); });
+    const beyond = places.length ? places.at(-1).y - (bbox.top + bbox.height - gap / 2) : 0;
+    if (beyond > 0) {
+      places.at(-1).y -= beyond;
+      for (let i = places.length - 2; i >= 0; i--) places[i].y = Math.min(places[i].y, places[i + 1].y - gap);
+    }
+    ctx.textBaseline = "middle";
+    ctx.textAlign = "left";
+    for (const { action, y } of places) {
+      ctx.font = `${action === chosen ? "bold " : ""}${12 * devicePixelRatio}px system-ui`;
+      ctx.fillStyle = colourOf(action);
+      ctx.fillText(names[action], u.valToPos(MARKS_END, "x", true), y);
+    }
+  }
+}
+
+// The weight of each quantile fraction under the risk measure, in a strip of its own.
+class WeightPlot {
+  constructor(element, caption) {
+    this.element = element;
+    this.caption = caption;
+    this.built = "";
+  }
+
+  show(pane) {
+    const { weights } = pane;
+    this.element.hidden = !weights;
+    if (!weights) {
+      caption(this.caption, `<b>weight of each τ</b>: ${pane.measure.replace(/[<&]/g, "")} does not weigh quantile fractions`);
+      return;
+    }
+    caption(this.caption, "<b>weight of each τ under the risk measure</b>: 1 for all is the mean");
+    const kind = `${this.element.clientWidth} ${this.end}`;
+    this.top = Math.max(2, 1.1 * Math.max(...weights));
+    if (kind !== this.built) this.build(kind);
+    this.plot.setData([[...weights.map((_, i) => i / weights.length), 1], [...weights, weights.at(-1)]]);
+  }
+
+  build(kind) {
+    this.built = kind;
+    if (this.plot) this.plot.destroy();
+    this.plot = new uPlot({
+      width: this.element.clientWidth, height: 84, padding: PADDING, legend: { show: false }, cursor: { show: false },
+      scales: { x: { time: false, range: () => [0, this.end] }, y: { range: () => [0, this.top] } },
+      axes: [axis(undefined, { labelSize: 0, size: 24, splits: () => FRACTIONS, values: tauTicks }),
+        axis("weight", { size: 48, splits: () => [0, Math.max(1, Math.round(this.top / 1.1))] })],
+      series: [{}, { stroke: shade("--quiet"), width: 1, fill: shade("--weight"), paths: uPlot.paths.stepped({ align: 1 }), points: { show: false } }],
+    }, [[0, 1], [0, 0]], this.element);
   }
 }
 
@@ -159,7 +238,7 @@ class StripPlot {
     const steps = strip.predicted.map((_, i) => strip.begin + i);
     const all = [...strip.predicted, ...strip.rewards, ...strip.actual.filter(v => v !== null), 0];
     [this.low, this.high] = this.range.update(Math.min(...all), Math.max(...all));
-    this.end = Math.max(20, strip.begin + strip.predicted.length);
+    this.end = Math.max(10, strip.begin + strip.predicted.length);
     this.begin = strip.begin;
     const rewards = strip.rewards.map(reward => reward === 0 ? null : reward);
     this.plot.setData([steps, rewards, strip.predicted, strip.actual]);
@@ -170,7 +249,7 @@ class StripPlot {
     if (this.plot) this.plot.destroy();
     const ink = shade("--ink"), quiet = shade("--quiet"), actual = shade("--actual");
     this.plot = new uPlot({
-      width: this.element.clientWidth, height: 140, legend: { show: false }, cursor: { show: false },
+      width: this.element.clientWidth, height: 140, padding: PADDING, legend: { show: false }, cursor: { show: false },
       scales: { x: { time: false, range: () => [this.begin ?? 0, this.end ?? 20] }, y: { range: () => [this.low ?? 0, this.high ?? 1] } },
       axes: [axis("step of the episode"), axis("return", { size: 48 })],
       series: [{}, { stroke: quiet, fill: quiet, paths: uPlot.paths.bars({ size: [0.6, 6], align: 1 }), points: { show: false } },
