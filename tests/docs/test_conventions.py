@@ -15,7 +15,7 @@ SHOWN = {"sh", "text", "toml", "json", "yaml", "csv", "html"}
 # What cannot run in a test: installing, other machines, windows, and hours of training.
 NOT_RUN = {
     *("make", "pip", "python", "git", "cd", "source", "export", "ssh", "scp", "ray", "sbatch", "docker"),
-    *("apt-get", "brew", "for", "done", "quantail", ".venv/bin/quantail"),
+    *("apt-get", "brew", "for", "done", "wait", "quantail", ".venv/bin/quantail"),
 }
 
 
