@@ -3,7 +3,7 @@ PYTHON ?= python3
 BIN := .venv/bin
 PIP := $(BIN)/pip --disable-pip-version-check --quiet
 
-.PHONY: train test lint types unit test-slow wheel figures demo-agents bits race lock clean
+.PHONY: train test lint types unit test-slow wheel docs hooks figures demo-agents bits race lock clean
 .PHONY: results results-update results-status results-check results-page results-pong
 
 # `make train STEPS=5000` trains for less.
@@ -32,6 +32,10 @@ test-slow: .venv/installed
 # the local disk, 33 to 46 s on two idle cores, most of it for installing torch.
 wheel: .venv/installed
 	$(BIN)/python tools/check_wheel.py
+
+# Build the docs site into site/. A broken link, a missing page or an unknown anchor fails the build.
+docs: .venv/installed
+	NO_MKDOCS_2_WARNING=1 $(BIN)/mkdocs build --strict
 
 # Draw the figures of the docs again, or some of them: `make figures NAMES="watch report"`.
 figures: .venv/installed
@@ -76,6 +80,10 @@ results-page: .venv/installed
 # Train Pong from pixels, or resume it: two hours of training in all, on one core.
 results-pong: .venv/installed
 	$(BIN)/python -m tools.results pong
+
+# Run ruff and mypy before every commit, as `make lint types` does.
+hooks: .venv/installed
+	$(BIN)/pre-commit install
 
 .venv/installed: requirements.lock pyproject.toml
 	$(PYTHON) -m venv .venv

@@ -8,9 +8,19 @@ from torch import Tensor
 
 @dataclass(frozen=True)
 class Batch:
-    """Transitions for an update, first axis the batch. Observations keep the environment's dtype.
+    """Transitions for an update. The first axis of all tensors is the batch, of size B.
 
-    A batch owns its memory, and its `indices` are where the priorities of its transitions belong.
+    Attributes:
+        observations: The observations, [B, ...] in the environment's dtype.
+        actions: The actions, [B] int64.
+        rewards: The n-step returns, [B] float32.
+        discounts: γⁿ, or 0 where the episode ended, [B] float32.
+        next_observations: The observations after n steps, from which the target bootstraps.
+        weights: Importance weights, at most 1, [B] float32; all 1 for uniform sampling.
+        indices: Positions in the replay buffer, where the priorities of the transitions belong, [B]
+            int64.
+        masks: The actions that are allowed at the observation, [B, A] bool.
+        next_masks: The same at the next observation.
     """
 
     observations: Tensor

@@ -18,11 +18,17 @@ SAME = 1e-12  # float64 returns or probabilities closer than this count as equal
 
 @dataclass(frozen=True)
 class ReturnDistribution:
-    """Returns (atoms) on the last axis and their probabilities, with any batch axes before it.
+    """Return distributions with finitely many atoms, along any batch axes.
 
-    Heads give `atoms` [batch, actions, M], targets [batch, M], tabular worlds [M]. `probs` broadcasts
-    against the atoms; None means 1/M each. `comonotone` says that atom i belongs to the same quantile
-    fraction τ_i for every action, as it does for heads that evaluate all actions at the same τ.
+        z = ReturnDistribution.of([0.0, 1.0, 5.0])
+        z.mean(), z.quantile([0.1, 0.9]), CVaR(0.1).value(z)
+
+    Attributes:
+        atoms: The returns, [..., M]. Heads give [batch, actions, M], targets [batch, M], and tabular
+            worlds [M].
+        probs: The probabilities of the atoms, which broadcast against them; None means 1/M each.
+        comonotone: Whether atom i belongs to the same quantile fraction τ_i for every action, as for
+            heads that evaluate all actions at the same τ.
     """
 
     atoms: Tensor

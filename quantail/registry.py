@@ -61,10 +61,16 @@ _admitted: dict[str, dict[str, Any]] = {kind: {} for kind in KINDS}  # by module
 def register(kind: str, name: str, part: Any, *, replace: bool = False) -> None:
     """Give a part of your own a name, by which settings, the command line and errors know it.
 
-    `kind` is one of "torso", "head", "target", "optimizer", "schedule", "learner", "sampler",
-    "exploration", "risk", "agent", "preset", "family", "protocol" and "callback". `part` is a
-    subclass of that kind's base class; a `Recipe` for an agent, a `Preset` for a preset, a `Protocol`
-    for a protocol. `replace=True` replaces a part that was registered under the same name.
+        quantail.register("head", "mine", MyHead)  # or quantail.register_head("mine", MyHead)
+        quantail.train("CartPole-v1", head="mine")
+
+    Args:
+        kind: One of "torso", "head", "target", "optimizer", "schedule", "learner", "sampler",
+            "exploration", "risk", "agent", "preset", "family", "protocol" and "callback".
+        name: The name.
+        part: A subclass of that kind's base class; a `Recipe` for an agent, a `Preset` for a preset,
+            and a `Protocol` for a protocol.
+        replace: Whether to replace a part that was registered under the same name.
     """
     if kind not in KINDS:
         raise QuantailError(f"unknown kind of part {kind!r}: it takes {', '.join(KINDS)}.")
@@ -85,19 +91,33 @@ def register(kind: str, name: str, part: Any, *, replace: bool = False) -> None:
 
 
 register_torso = partial(register, "torso")
+"""Give a name to a torso, a subclass of `Torso`."""
 register_head = partial(register, "head")
+"""Give a name to a return head, a subclass of `ReturnHead`."""
 register_target = partial(register, "target")
+"""Give a name to a target, a subclass of `Target`."""
 register_optimizer = partial(register, "optimizer")
+"""Give a name to an optimizer."""
 register_schedule = partial(register, "schedule")
+"""Give a name to a learning-rate schedule."""
 register_learner = partial(register, "learner")
+"""Give a name to a learner."""
 register_sampler = partial(register, "sampler")
+"""Give a name to a replay sampler."""
 register_exploration = partial(register, "exploration")
+"""Give a name to a way to explore while training."""
 register_risk = partial(register, "risk")
+"""Give a name to a risk measure, a subclass of `RiskMeasure`."""
 register_agent = partial(register, "agent")
+"""Give a name to an agent, a `Recipe`."""
 register_preset = partial(register, "preset")
+"""Give a name to a preset, a `Preset`."""
 register_family = partial(register, "family")
+"""Give a name to a family of environments, a subclass of `EnvFamily`."""
 register_protocol = partial(register, "protocol")
+"""Give a name to a protocol of evaluation, a `Protocol`."""
 register_callback = partial(register, "callback")
+"""Give a name to a callback, a subclass of `Callback`."""
 
 
 def built_in(kind: str) -> dict[str, Any]:

@@ -58,6 +58,16 @@ def setting(
 
     A plain default works too. The type of the default decides which values the setting takes: int,
     float, bool, str, or a tuple of whole numbers.
+
+    Args:
+        default: The default value.
+        help: What the setting is, for `--help-all` and the docs.
+        unit: Its unit, such as "steps".
+        source: Where the default comes from, such as a paper.
+        choices: The values that a text may have.
+        least: The lowest value of a number.
+        most: The highest value of a number.
+        only: The name of another setting, and those of its values with which this one has an effect.
     """
     about = About(help, unit, source, choices, least, most, only)
     return dataclasses.field(default=default, metadata={"about": about})

@@ -1,10 +1,6 @@
-"""The settings in the docs agree with the code."""
+"""The docs agree with the code. Their snippets are run by the tests in tests/docs."""
 
-import json
 import re
-import shutil
-import subprocess
-import sys
 from pathlib import Path
 
 import pytest
@@ -72,49 +68,3 @@ def test_the_page_of_environments_lists_every_torso():
     page = (DOCS / "reference" / "environments.md").read_text(encoding="utf-8")
     for name in ("auto", *TORSOS):
         assert f"| `{name}`" in page, name
-
-
-def test_the_example_of_a_part_of_ones_own_runs_as_it_stands(tmp_path):
-    page = (DOCS / "guides" / "extending.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    assert len(blocks) > 3
-    script = tmp_path / "example.py"
-    script.write_text("\n".join(blocks), encoding="utf-8")
-    done = subprocess.run(
-        [sys.executable, script], cwd=tmp_path, capture_output=True, text=True, timeout=600, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert (
-        json.loads((tmp_path / "runs/gaussian/run.json").read_text())["settings"]["head"] == "gaussian"
-    )
-    values, score = done.stdout.splitlines()
-    assert len(values.strip(" []").split()) == 2  # a number for every action
-    assert score.endswith("over 10 episodes")
-    assert (
-        json.loads((tmp_path / "runs/corridor/run.json").read_text())["settings"]["preset"]
-        == "corridors"
-    )
-    columns = (tmp_path / "runs/corridor/metrics.csv").read_text().splitlines()[0].split(",")
-    assert "last_episode" in columns
-
-
-def test_the_example_of_a_configuration_runs_as_it_stands(tmp_path):
-    page = (DOCS / "reference" / "configuration.md").read_text(encoding="utf-8")
-    (block,) = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    done = subprocess.run(
-        [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split() == ["0.001", "8", "3", "1"]
-
-
-def test_the_example_of_reading_a_run_runs_as_it_stands(cartpoles, tmp_path):
-    page = (DOCS / "reference" / "files.md").read_text(encoding="utf-8")
-    blocks = re.findall(r"^```python\n(.*?)^```$", page, re.MULTILINE | re.DOTALL)
-    (block,) = [one for one in blocks if "read_run" in one]
-    shutil.copytree(cartpoles / "iqn-0", tmp_path / "runs" / "demo")
-    done = subprocess.run(
-        [sys.executable, "-c", block], cwd=tmp_path, capture_output=True, text=True, check=False
-    )
-    assert done.returncode == 0, done.stderr
-    assert done.stdout.split()[1] == "CartPole-v1"

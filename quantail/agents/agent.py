@@ -32,12 +32,22 @@ def require_agent(value: object) -> None:
 
 
 class Agent:
-    """A network with everything that is needed to use it.
+    """A trained agent: it acts, and predicts the return distribution of every action.
 
-    Actions and predictions depend on the observation alone: noisy layers use their mean weights, and
-    quantile fractions are the midpoints (k + ½)/K instead of samples. An observation is what the
-    environment returns, or [stack, *observation] if the agent was trained on stacked observations, as
-    `quantail.make` returns them. A batch has one more axis in front.
+    `quantail.train` and `quantail.load` return one. Its answers depend on the observation alone, so the
+    same observation always gets the same answer: noisy layers use their mean weights, and quantile
+    fractions are the midpoints (k + ½)/K instead of samples.
+
+    An observation is what the environment returns, or [stack, *observation] if the agent was trained on
+    stacked observations, as `quantail.make` returns them. A batch of observations has one more axis in
+    front, and answers to it have one too.
+
+    Attributes:
+        config: The configuration with which the agent was trained.
+        risk: The risk measure that it uses where a method is given none.
+        env: The environment on which it was trained.
+        checkpoint: Number of training steps of its weights.
+        network: The torch module.
     """
 
     def __init__(
@@ -62,23 +72,42 @@ class Agent:
     def act(
         self, observation: Any, risk: Risk | Sequence[Risk] | None = None
     ) -> int | NDArray[np.int64]:
-        """Return the greedy action under a risk measure: a number, or one for each entry of a batch.
+        """Return the action with the highest value under a risk measure.
 
-        `risk` defaults to the agent's own; a list of them gives each entry of a batch its own.
+        Args:
+            observation: One observation, or a batch of them.
+            risk: The risk measure; by default the agent's own. A list gives each entry of a batch its
+                own.
+
+        Returns:
+            The action as an int, or [batch] for a batch.
         """
         batch, single = self._encode(observation)
         actions = self.greedy(batch, self._measures(risk, len(batch))) + self.actions.start
         return int(actions[0]) if single else actions
 
     def quantiles(self, observation: Any, taus: Any) -> Array:
-        """Return Z_τ(x, a): [taus, actions], or [batch, taus, actions] for a batch."""
+        """Return quantiles of the return of every action.
+
+        Args:
+            observation: One observation, or a batch of them.
+            taus: Quantile fractions τ in [0, 1]: a number or [taus].
+
+        Returns:
+            Z_τ(x, a), as [taus, actions], or [batch, taus, actions] for a batch.
+        """
         return self.returns(observation).quantile(np.atleast_1d(fractions(taus)))
 
     def unsorted_quantiles(self, observation: Any, taus: Any) -> Array | None:
         """Return quantiles in the order of their τ, before sorting, to see whether they cross.
 
-        [taus, actions], or [batch, taus, actions] for a batch; None for a head whose quantiles cannot
-        cross. Heads with fractions of their own answer at those.
+        Args:
+            observation: One observation, or a batch of them.
+            taus: Quantile fractions τ, [taus]. A head with fractions of its own uses those instead.
+
+        Returns:
+            [taus, actions], or [batch, taus, actions] for a batch; None for a head whose quantiles
+            cannot cross.
         """
         batch, single = self._encode(observation)
         wanted = torch.from_numpy(np.atleast_1d(fractions(taus)).astype(np.float32))
@@ -91,16 +120,27 @@ class Agent:
         return answer[0] if single else answer
 
     def values(self, observation: Any, risk: Risk | None = None) -> Array:
-        """Return Q_β(x, a): [actions], or [batch, actions] for a batch."""
+        """Return the value of every action under a risk measure, Q_β(x, a).
+
+        Args:
+            observation: One observation, or a batch of them.
+            risk: The risk measure; by default the agent's own.
+
+        Returns:
+            [actions], or [batch, actions] for a batch.
+        """
         batch, single = self._encode(observation)
         values = self._values(batch, self._measures(risk, len(batch)))
         answer: Array = values[0] if single else values
         return answer
 
     def returns(self, observation: Any) -> Returns:
-        """Return the return distribution of every action, at an observation or at each of a batch.
+        """Return the return distribution of every action.
 
         The torso is evaluated once, however many methods of the result are called.
+
+        Args:
+            observation: One observation, or a batch of them.
         """
         batch, single = self._encode(observation)
         with self._network() as (network, device):
@@ -114,9 +154,15 @@ class Agent:
         episode_start: Any = None,
         deterministic: bool = True,
     ) -> tuple[Any, None]:
-        """Return (action, None), as Stable-Baselines3 does; ε-greedy unless `deterministic`.
+        """Return (action, None), with the signature of Stable-Baselines3.
 
-        Random actions come from a generator of this agent, seeded with the seed of its configuration.
+        Args:
+            observation: One observation, or a batch of them.
+            state: Ignored.
+            episode_start: Ignored.
+            deterministic: Whether to act greedily. Otherwise the agent is ε-greedy with the
+                `evaluation_epsilon` of its configuration; random actions come from a generator of this
+                agent, seeded with the seed of its configuration.
         """
         action = self.act(observation)
         if not deterministic:
@@ -138,7 +184,15 @@ class Agent:
         save_agent(self, folder, half=half)
 
     def greedy(self, batch: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> NDArray[np.int64]:
-        """Return greedy actions, counted from 0, for encoded observations."""
+        """Return greedy actions, counted from 0, for encoded observations.
+
+        Args:
+            batch: Observations as the network takes them, [batch, *input_shape].
+            risk: One risk measure, or one for each entry of the batch.
+
+        Returns:
+            [batch], int64.
+        """
         best: NDArray[np.int64] = self._values(batch, risk).argmax(axis=1)
         return best
 

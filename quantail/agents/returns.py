@@ -20,7 +20,11 @@ ATOMS = 512  # equally likely returns that stand for a distribution
 
 
 class Returns:
-    """The distribution of the discounted return of every action.
+    """The distribution of the discounted return of every action: `agent.returns(observation)`.
+
+        returns = agent.returns(observation)
+        returns.quantile([0.1, 0.5, 0.9])   # [3, actions]
+        returns.value("cvar:0.1")           # [actions]
 
     Arrays end with an axis of actions, and begin with one of observations if there is a batch of them.
     `quantile` evaluates the network at any τ. `cdf`, `std` and `sample` use 512 equally likely returns,
@@ -32,20 +36,42 @@ class Returns:
         self._found: ReturnDistribution | None = None
 
     def quantile(self, taus: Any) -> Array:
-        """Return Z_τ of every action: [τ, actions]; for one τ, [actions]."""
+        """Return the quantiles Z_τ of every action.
+
+        Args:
+            taus: Quantile fractions τ in [0, 1]: a number or [taus].
+
+        Returns:
+            [taus, actions]; [actions] for one number.
+        """
         wanted = fractions(taus)
         found = self._unbatched(self._quantiles(np.atleast_1d(wanted)))
         return found if wanted.ndim else found[..., 0, :]
 
     def cdf(self, returns: Any) -> Array:
-        """Return P(Z ≤ z) of every action: [returns, actions]; for one number, [actions]."""
+        """Return the probability P(Z ≤ z) of every action.
+
+        Args:
+            returns: Returns z: a number or [returns].
+
+        Returns:
+            [returns, actions]; [actions] for one number.
+        """
         points = numbers(returns, "returns takes one or more finite numbers")
         found = self._distribution().cdf(np.atleast_1d(points)).transpose(1, 2).numpy()
         found = self._unbatched(found)
         return found if points.ndim else found[..., 0, :]
 
     def sample(self, count: int, seed: int | None = None) -> Array:
-        """Sample returns: [count, actions]. Actions are sampled independently."""
+        """Sample returns of every action; actions are sampled independently.
+
+        Args:
+            count: Number of samples of each action.
+            seed: Seed of the generator; None draws a new one.
+
+        Returns:
+            [count, actions].
+        """
         count = whole_number("count", count, 1)
         seed = None if seed is None else whole_number("seed", seed, 0)
         atoms = self._distribution().atoms.numpy().transpose(0, 2, 1)  # [batch, atoms, actions]
@@ -73,7 +99,11 @@ class Returns:
         return self._unbatched(self._distribution().std().numpy())
 
     def value(self, risk: str | RiskMeasure | TauMap | None = None) -> Array:
-        """Return Q_β of each action under a risk measure, by default the agent's own: [actions]."""
+        """Return the value of each action under a risk measure, [actions].
+
+        Args:
+            risk: The risk measure; by default the agent's own.
+        """
         measure = self._risk if risk is None else parse_risk(risk)
         return self._unbatched(head_values(self._head, self._features, measure))
 

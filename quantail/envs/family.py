@@ -17,7 +17,7 @@ Env = gym.Env[Any, Any]
 
 
 class EnvFamily:
-    """A family of environments, such as the games of the ALE.
+    """Base class of families of environments, such as the games of the ALE.
 
         class Corridors(quantail.EnvFamily):
             preset = "small"
@@ -31,8 +31,8 @@ class EnvFamily:
         quantail.register_family("corridors", Corridors)
 
     `recognises`, `make` and `preset` are enough; override the rest where your environments differ.
-    `self.config` holds the family's own settings, an instance of `Config`. Where a method is given an
-    environment, it may be wrapped: `env.unwrapped` is your own.
+    `self.config` holds the family's own settings, an instance of `Config`. An environment that is
+    passed to a method may be wrapped: `env.unwrapped` is your own.
     """
 
     Config: type = NoConfig

@@ -33,7 +33,16 @@ Watch = Callable[[int, int], None]  # called with the episodes finished and the 
 
 @dataclass(frozen=True)
 class Evaluation:
-    """Raw scores of whole episodes, with the conditions under which they were played."""
+    """Raw scores of whole episodes, with the conditions under which they were played.
+
+    Attributes:
+        returns: The undiscounted, unclipped return of each episode, [episodes].
+        lengths: The length of each episode in steps, [episodes].
+        env: Name of the environment.
+        risk: Risk measure of the policy that played.
+        protocol: The protocol.
+        seed: Seed of the episodes.
+    """
 
     returns: NDArray[np.float64]  # the raw, undiscounted score of each episode
     lengths: NDArray[np.int64]  # in steps
@@ -44,16 +53,21 @@ class Evaluation:
 
     @property
     def epsilon(self) -> float:
+        """Return the probability of a random action."""
         return self.protocol.epsilon
 
     @property
     def mean(self) -> float:
+        """Return the mean over episodes."""
         return float(self.returns.mean())
 
     def value(self, risk: Risk | None = None) -> float:
-        """Return the value of the episode returns under a risk measure, by default the policy's own.
+        """Return the value of the episode returns under a risk measure.
 
         The measure is applied to whole episodes: CVaR(0.1) is the mean of the worst tenth of them.
+
+        Args:
+            risk: The risk measure; by default that of the policy.
         """
         measure = self.risk if risk is None else parse_risk(risk)
         if measure.is_neutral:
@@ -66,10 +80,11 @@ class Evaluation:
         return float(self.returns.std(ddof=1)) if len(self.returns) > 1 else 0.0
 
     def quantile(self, tau: float) -> float:
-        """Return the quantile of the episode scores at the fraction τ."""
+        """Return the quantile of the episode returns at the fraction τ."""
         return float(np.quantile(self.returns, tau))
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the scores and their conditions, ready for JSON."""
         return {
             "env": self.env,
             "protocol": self.protocol.to_dict(),
@@ -103,13 +118,24 @@ def evaluate(
     starts: str | Path | Recording | None = None,
     watch: Watch = lambda episodes, steps: None,
 ) -> Evaluation:
-    """Play whole episodes with the agent and return their scores; a seed always plays the same ones.
+    """Play whole episodes with an agent and return their scores. The same seed plays the same episodes.
 
-    `env` defaults to the agent's own environment. `protocol` is "own" (30 episodes under the
-    conditions of training), "no-op", "sticky", "human-starts" (which needs the recording `starts`), the
-    name of a registered protocol, or a `Protocol` of your own. `episodes` or `frames` set the length of
-    the evaluation. `epsilon` changes a condition of the protocol, which is added to its name. `watch` is
-    called with the number of episodes and steps played so far.
+        quantail.evaluate(agent, episodes=100).mean
+        quantail.evaluate(agent, risk="cvar:0.1", seed=2).value("cvar:0.1")
+
+    Args:
+        agent: The agent.
+        env: Another environment than the agent's own.
+        protocol: "own" (30 episodes under the conditions of training), "no-op", "sticky", "human-starts"
+            (which needs `starts`), the name of a registered protocol, or a `Protocol`.
+        episodes: Number of episodes; by default the protocol's own.
+        frames: Play whole episodes within this number of frames instead.
+        seed: Seed of the episodes.
+        risk: Risk measure of the policy; by default the agent's own.
+        epsilon: Probability of a random action; by default the protocol's own. A change is added to the
+            name of the protocol.
+        starts: Recording with the states in which episodes start, or its file.
+        watch: Called with the numbers of episodes and steps played so far.
     """
     require_agent(agent)
     source = agent.env if env is None else env

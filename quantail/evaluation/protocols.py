@@ -25,7 +25,24 @@ A_RECORDING = "a recording"  # placeholder for `starts` until a recording is giv
 
 @dataclass(frozen=True)
 class Protocol:
-    """The conditions of an evaluation, and its budget of episodes or frames."""
+    """The conditions of an evaluation, and its budget of episodes or frames.
+
+    Scores can be compared if their protocols have the same conditions, and so the same hash.
+
+    Attributes:
+        name: Its name.
+        no_ops: Maximum number of no-op frames before the agent plays.
+        sticky: Probability, at each frame, that the previous action is repeated.
+        action_repeat: Number of frames for which an action is repeated.
+        epsilon: Probability of a random action.
+        max_frames: Number of frames after which an episode is truncated; 0 is the environment's own
+            limit.
+        starts: The recording from which start states are sampled: its checksum and player.
+        frames: Budget of frames for whole episodes; 0 uses `episodes` instead.
+        episodes: Number of episodes.
+        version: Raised when the meaning of a field changes.
+        settings: Other conditions of the environment's family.
+    """
 
     name: str
     no_ops: int = 0  # maximum number of no-op frames before the agent plays
@@ -59,7 +76,7 @@ class Protocol:
     def hash(self) -> str:
         """Return a hash of the conditions, without the name and the budget.
 
-        Of `starts`, only whether there are any counts, because each game has its own recording.
+        Of `starts`, it includes only whether there are any, because each game has its own recording.
         """
         conditions = {k: v for k, v in asdict(self).items() if k not in (*BUDGET, "name")}
         if not self.settings:
@@ -93,6 +110,7 @@ class Protocol:
         return replace(config, max_episode_steps=self.max_frames // self.action_repeat)
 
     def to_dict(self) -> dict[str, Any]:
+        """Return the conditions with their hash, ready for JSON."""
         return asdict(self) | {"hash": self.hash}
 
     @classmethod

@@ -39,7 +39,14 @@ class Figure:
 
 @dataclass(frozen=True)
 class RiskProfile:
-    """The same episodes played under several risk measures, with statistics of their returns."""
+    """The same episodes played under several risk measures, with statistics of their returns.
+
+    Attributes:
+        played: The evaluation under each measure.
+        level: The fraction of VaR and CVaR: the worst share of episodes.
+        agent: Name of the agent.
+        checkpoint: Number of training steps of the weights; 0 if unknown.
+    """
 
     played: tuple[Evaluation, ...]
     level: float  # of VaR and CVaR: the worst share of episodes
@@ -132,9 +139,15 @@ def risk_profile(
     level: float = 0.1,
     seed: int = 1,
 ) -> RiskProfile:
-    """Play the same episodes under each risk measure with one agent.
+    """Play the same episodes under each of several risk measures with one agent.
 
-    `level` is the level of VaR and CVaR: the worst share of episodes.
+    Args:
+        agent: The agent.
+        risks: The risk measures.
+        env: Another environment than the agent's own.
+        episodes: Number of episodes under each measure.
+        level: The worst fraction of episodes, of which VaR is the highest and CVaR the mean return.
+        seed: Seed of the episodes.
     """
     require_agent(agent)
     level = number("level", level, above=0, most=1)

@@ -54,10 +54,12 @@ def shipped() -> dict[str, Path]:
 
 
 def read_study(source: str | Path, *, small: bool = False, trust: Trust = ()) -> Study:
-    """Read a shipped study by its name, or a study from a TOML file.
+    """Read a study that comes with Quantail, or one from a TOML file.
 
-    `small` selects the short version. `trust` lists the modules that may be imported where the file
-    names them.
+    Args:
+        source: The name of a shipped study, such as "samples", or the path of a file.
+        small: Whether to read the short version.
+        trust: Modules that may be imported where the file names them.
     """
     path = Path(source)
     if path.suffix != ".toml":
@@ -82,7 +84,17 @@ def changed(
     agents: Sequence[str] = (),
     settings: Mapping[str, Any] | None = None,
 ) -> Study:
-    """Return the study with other games, another budget, or other values on its axes."""
+    """Return a study with other games, another budget, or other values on its axes.
+
+    Args:
+        study: The study.
+        games: Environments to use instead, by id or name.
+        steps: Length of each run in environment steps.
+        seeds: Number of seeds for each combination.
+        measures: Values for the axis `risk`.
+        agents: Values for the axis `agent`.
+        settings: Settings of every run.
+    """
     budget = {} if steps is None else {"steps": steps}
     own = _settings({**(settings or {}), **budget})
     # Modules named in these arguments are named by the user, and so trusted.

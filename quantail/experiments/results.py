@@ -122,7 +122,9 @@ class Results:
 def read_results(path: str | Path, trust: Trust = ()) -> Results:
     """Read the results of a study from its folder, which needs only study.json and results.csv.
 
-    `trust` lists the modules that may be imported where study.json names them.
+    Args:
+        path: The folder of the study.
+        trust: Modules that may be imported where study.json names them.
     """
     folder = StudyFolder(path, trust)
     study = folder.read()

@@ -54,12 +54,22 @@ def run_study(
     confirm: Callable[[StudyFolder, Engine, list[Job]], bool] | None = None,
     trust: Trust = (),
 ) -> StudyOutcome | None:
-    """Run the remaining runs of a study in the folder `out`; without `study`, of the one stored there.
+    """Run the remaining runs of a study.
 
-    Failed runs are tried again, from their checkpoint if they have one. `gpus` applies only to runs
-    with device cuda. `confirm` is called before anything starts; if it returns False, the result is
-    None. `trust` lists modules that may be imported where the study names them, in addition to those
-    that `study` was read with.
+    Failed runs are tried again, from their checkpoint if they have one.
+
+    Args:
+        study: The study; None continues the one that is stored in `out`.
+        out: The folder of the study.
+        engine: Where to run: "local" or "ray".
+        jobs: Number of runs at a time.
+        address: Address of a Ray cluster.
+        gpus: Number of GPUs for each run with device cuda.
+        view: What shows the progress.
+        confirm: Called before anything starts; if it returns False, nothing does, and the result is
+            None.
+        trust: Modules that may be imported where the study names them, besides those with which `study`
+            was read.
     """
     modules = trusted_modules(trust)
     if study is not None:  # without an origin it was made in Python, by the user

@@ -85,7 +85,22 @@ class Job:
 
 @dataclass(frozen=True)
 class Study:
-    """The definition of a study: the grid, the budget, the seeds and the figure."""
+    """The definition of a study: the grid, the budget, the seeds and the figure.
+
+    Attributes:
+        name: Short name, which is that of its folder.
+        title: What it shows.
+        figure: The kind of figure.
+        games: Ids of the environments.
+        seeds: Number of seeds for each combination.
+        grid: The axes, whose combinations are trained.
+        references: Further agents to compare with.
+        settings: Settings of every run.
+        preset: The preset of every run; if empty, the preset for each game.
+        window: Fraction of training that counts as early, and as late.
+        preferred: The combination that figures highlight.
+        origin: The file from which it was read.
+    """
 
     name: str
     title: str

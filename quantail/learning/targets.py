@@ -18,7 +18,14 @@ from quantail.taus import TauSampler
 
 
 class Target:
-    """From a batch and the two networks to the target distribution [B, M′], without gradients."""
+    """Base class of targets: what the distribution of a transition's return should move to.
+
+    A target implements `__call__`, which gets a batch, both networks, the risk measure that chooses the
+    next action, and the sampler of τ. It returns the target distribution [B, M′], without gradients.
+
+    Args:
+        config: The target's own settings, an instance of its `Config`.
+    """
 
     Config: ClassVar[type] = NoConfig  # a frozen dataclass: the target's own settings
     needs: ClassVar[Mapping[str, Any]] = {}  # settings that must have these values

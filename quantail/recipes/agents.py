@@ -11,11 +11,16 @@ from quantail.config import Changes, flattened, require_settings
 class Recipe:
     """An agent: its parts, and its settings for some presets.
 
-        Recipe(head="my_package:MyHead", torso="mine", n_step=3)
+        recipe = quantail.Recipe(head="my_package:MyHead", torso="impala", n_step=3)
+        quantail.register_agent("mine", recipe)
 
-    Any setting can be given by its name; those of a part from outside as a table, such as
-    `head={"name": "my_package:MyHead", "width": 8}`. The settings `on` the preset `atari-paper` come
-    from the agent's paper, except those in `borrowed`, which come from the source given there.
+    Args:
+        summary: One line for `quantail agents`.
+        paper: Where the agent comes from.
+        on: Further settings by the name of a preset. Those on `atari-paper` come from the agent's paper.
+        borrowed: Settings that come from another source, with that source.
+        parts: The parts and settings of the agent by name. Those of a part from outside are a table,
+            such as `head={"name": "my_package:MyHead", "width": 8}`.
     """
 
     parts: Changes

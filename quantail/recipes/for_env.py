@@ -22,7 +22,20 @@ def configure(
     trust: Trust = (),
     **settings: Any,
 ) -> Config:
-    """Return the configuration that `quantail.train` uses for these arguments."""
+    """Return the configuration that `quantail.train` uses for these arguments.
+
+        config = quantail.configure("CartPole-v1", agent="qr-dqn", n_step=3)
+        quantail.train("CartPole-v1", config=config)
+
+    Args:
+        env: The id of a Gymnasium environment, or a function that makes one.
+        agent: The name of an agent; by default "iqn".
+        risk: The risk measure of training and evaluation; by default "neutral".
+        preset: The name of a preset or the path of a TOML file; by default the preset for the
+            environment.
+        trust: Modules that a preset file may import.
+        settings: Any other settings by name.
+    """
     named = {} if agent is None else {"agent": agent}
     return configured(env, preset, settings | named, risk=risk, trust=trust).config
 

@@ -12,11 +12,16 @@ from quantail.settings import NATURE
 class Preset:
     """Settings for a kind of environment.
 
-        Preset(like="small", steps=20_000, n_step=3)
+        quantail.register_preset("mine", quantail.Preset(like="small", steps=20_000, n_step=3))
 
-    Any setting can be given by its name. A preset that is `like` another starts from the settings of
-    that one, and agents have the settings that they have on that one. `heads` are additional settings
-    for a head, by its name.
+    Args:
+        summary: One line for `quantail presets`.
+        source: Where the settings come from.
+        heads: Additional settings for a head, by the name of the head.
+        borrowed: Settings that come from another source, with that source.
+        like: Another preset, from whose settings this one starts. Agents have the settings that they
+            have on that one.
+        settings: Any settings by name.
     """
 
     settings: Changes

@@ -71,7 +71,7 @@ class Distortion(RiskMeasure):
 
 @dataclass(frozen=True)
 class Neutral(Distortion):
-    """β(τ) = τ: the plain mean."""
+    """Maximise the mean: β(τ) = τ."""
 
     name = "neutral"
     summary = "the mean return: no preference about risk"
@@ -89,7 +89,11 @@ class Neutral(Distortion):
 
 @dataclass(frozen=True)
 class CPW(Distortion):
-    """Cumulative probability weighting: τ^η / (τ^η + (1 − τ)^η)^(1/η)."""
+    """Weight probabilities as cumulative prospect theory does: β(τ) = τ^η / (τ^η + (1 − τ)^η)^(1/η).
+
+    Args:
+        eta: Between 0.28 and 1, both tails count less; 0.71 fits people's choices. 1 is the mean.
+    """
 
     eta: float
     name = "cpw"
@@ -111,7 +115,11 @@ class CPW(Distortion):
 
 @dataclass(frozen=True)
 class Wang(Distortion):
-    """Φ(Φ⁻¹(τ) + η): averse for η < 0, seeking for η > 0."""
+    """Shift the quantile fractions of a normal distribution: β(τ) = Φ(Φ⁻¹(τ) + η).
+
+    Args:
+        eta: Risk-averse below 0, risk-seeking above; −100 to 100.
+    """
 
     eta: float
     name = "wang"
@@ -133,7 +141,13 @@ class Wang(Distortion):
 
 @dataclass(frozen=True)
 class Pow(Distortion):
-    """τ^(1/(1+|η|)) for η ≥ 0, and its mirror 1 − (1 − τ)^(1/(1+|η|)) for η < 0."""
+    """Weight the quantile fractions by a power.
+
+    β(τ) is τ^(1/(1+|η|)) for η ≥ 0, and its mirror 1 − (1 − τ)^(1/(1+|η|)) for η < 0.
+
+    Args:
+        eta: Risk-averse below 0, risk-seeking above; −1000 to 1000.
+    """
 
     eta: float
     name = "pow"
@@ -161,7 +175,11 @@ class Pow(Distortion):
 
 @dataclass(frozen=True)
 class CVaR(Distortion):
-    """ητ: the mean of the worst fraction η of returns."""
+    """Maximise the mean of the worst fraction η of returns (conditional value at risk): β(τ) = ητ.
+
+    Args:
+        eta: The fraction, from 1e-6 to 1. 1 is the mean.
+    """
 
     eta: float
     name = "cvar"
@@ -182,7 +200,11 @@ class CVaR(Distortion):
 
 @dataclass(frozen=True)
 class Norm(Distortion):
-    """The quantile function of the mean of η uniforms: less weight on both tails."""
+    """Give less weight to both tails: β is the quantile function of the mean of η uniform variables.
+
+    Args:
+        eta: Number of uniform variables, from 1, which is the mean, to 30.
+    """
 
     eta: int
     name = "norm"

@@ -16,7 +16,17 @@ TauMap = Callable[[Tensor], Tensor]
 
 @dataclass(frozen=True)
 class DecisionContext:
-    """What comes with an observation besides the features. Every field is optional."""
+    """What a risk measure may know at a decision besides the return distributions.
+
+    Every field is optional.
+
+    Attributes:
+        mask: The actions that are allowed, [B, A] bool.
+        risk_parameter: A parameter of the measure for each state, [B].
+        stock: The return of the episode so far, [B].
+        discount: A discount factor for each state, [B].
+        state: Anything else.
+    """
 
     mask: Tensor | None = None  # [B, A] bool: the actions that are allowed
     risk_parameter: Tensor | None = None  # [B]
@@ -42,7 +52,16 @@ class DecisionContext:
 
 @dataclass(frozen=True)
 class Slider:
-    """A slider for η: its range, its step, its initial value, and the labels of its ends."""
+    """The slider with which the live page changes the parameter η of a risk measure.
+
+    Attributes:
+        least: Lowest value of η.
+        most: Highest value of η.
+        step: Step of the slider.
+        start: Initial value.
+        left: Label of the left end.
+        right: Label of the right end.
+    """
 
     least: float
     most: float
@@ -53,10 +72,10 @@ class Slider:
 
 
 class RiskMeasure:
-    """A functional of the return distribution by which actions are compared.
+    """Base class of risk measures: functionals of the return distribution by which actions are compared.
 
-    Subclasses are small frozen dataclasses that implement `value`. Their fields are numbers, which stand
-    behind the name in the text form: `cvar:0.25`. A measure that distorts the quantile fraction τ also
+    Subclasses are small frozen dataclasses that implement `value`. Their fields are numbers, which
+    follow the name in the text form: `cvar:0.25`. A measure that distorts the quantile fraction τ also
     has a `tau_map`, which lets an implicit head sample at β(τ).
     """
 

@@ -16,11 +16,14 @@ MEASURES: dict[str, type[RiskMeasure]] = {
 
 
 def parse_risk(risk: str | RiskMeasure | TauMap, origin: Origin | None = None) -> RiskMeasure:
-    """Return a measure from its text form or from any callable map of τ.
+    """Return the risk measure of a text, or of a function that maps quantile fractions τ to [0, 1].
 
-    `module:function` is a map of τ, `utility:module:function` a utility of returns, `module:Class` or
-    `module:Class:0.1,3` a whole measure. `origin` says which file gave the text; without it, the user
-    did, and any module is imported.
+    Args:
+        risk: A text such as "cvar:0.1", a `RiskMeasure`, or a function of τ. As a text,
+            `module:function` is such a function, `utility:module:function` a utility of returns, and
+            `module:Class` or `module:Class:0.1,3` a whole measure.
+        origin: The file that gave the text, whose modules the user must trust. Without it, the user gave
+            the text, and any module is imported.
     """
     if isinstance(risk, RiskMeasure):
         return risk

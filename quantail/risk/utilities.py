@@ -13,9 +13,12 @@ from quantail.risk.measures import DecisionContext, RiskMeasure, Slider
 
 @dataclass(frozen=True)
 class MeanStd(RiskMeasure):
-    """E[Z] − η std(Z): averse for η > 0, seeking for η < 0.
+    """Mean minus a multiple of the standard deviation: E[Z] − η std(Z).
 
     It is not monotone: a rare higher return may raise the deviation more than the mean.
+
+    Args:
+        eta: Risk-averse above 0, risk-seeking below; −100 to 100.
     """
 
     eta: float
@@ -35,7 +38,11 @@ class MeanStd(RiskMeasure):
 
 @dataclass(frozen=True)
 class Entropic(RiskMeasure):
-    """−(1/η) log E[exp(−η Z)]: the certainty equivalent of exponential utility; averse for η > 0."""
+    """Entropic risk, the certainty equivalent of exponential utility: −(1/η) log E[exp(−ηZ)].
+
+    Args:
+        eta: Risk-averse above 0, risk-seeking below; −100 to 100.
+    """
 
     eta: float
     name = "entropic"
@@ -69,7 +76,11 @@ class ExpectedUtility(RiskMeasure):
 
 @dataclass(frozen=True)
 class ExpUtility(ExpectedUtility):
-    """U(z) = (1 − exp(−η z))/η: averse for η > 0. Ranks actions as `Entropic` does."""
+    """Expected exponential utility, E[(1 − exp(−ηZ))/η]. It ranks actions as `Entropic` does.
+
+    Args:
+        eta: Risk-averse above 0, risk-seeking below; −100 to 100.
+    """
 
     eta: float
     name = "exp-utility"
@@ -86,10 +97,16 @@ class ExpUtility(ExpectedUtility):
 
 @dataclass(frozen=True)
 class Prospect(ExpectedUtility):
-    """Prospect theory's value function (Kahneman and Tversky): gains x^0.88, losses −λ |x|^0.88.
+    """Expected value of gains and losses, as in prospect theory (Kahneman and Tversky).
+
+    Its value function is x^0.88 for gains and −λ |x|^0.88 for losses.
 
     x is the return relative to a reference point. The curvature and λ = 2.25 are those of Tversky and
-    Kahneman 1992. Probabilities are not weighted; `cpw` does that.
+    Kahneman 1992. Probabilities are not weighted; `CPW` does that.
+
+    Args:
+        loss_aversion: λ.
+        reference: The return that is neither a gain nor a loss.
     """
 
     loss_aversion: float = 2.25

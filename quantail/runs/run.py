@@ -18,7 +18,17 @@ if TYPE_CHECKING:
 
 @dataclass(frozen=True, eq=False)
 class Run:
-    """A run as it was on disk when it was read. Each table is a dictionary of columns by name."""
+    """A run as it was on disk when it was read. Each table is a dictionary of columns by name.
+
+    Attributes:
+        path: The folder of the run.
+        settings: The settings by name.
+        about: The content of run.json.
+        metrics: The table metrics.csv: losses, ε and further metrics.
+        timing: The table timing.csv: where the time went.
+        episodes: The table episodes.csv: a row for each episode of training.
+        evaluations: The table evaluations.csv: a row for each evaluation in training.
+    """
 
     path: Path
     settings: dict[str, Any] = field(repr=False)
@@ -38,7 +48,14 @@ class Run:
 
 
 def read_run(path: str | Path) -> Run:
-    """Read the settings and the tables of a run, which may be in progress or may have been killed."""
+    """Read the settings and the tables of a run, which may be in progress or may have been killed.
+
+        run = quantail.read_run("runs/demo")
+        run.evaluations["steps"], run.evaluations["mean"]
+
+    Args:
+        path: The folder of the run.
+    """
     folder = RunFolder(path)
     about = folder.about()
     if not isinstance(about.get("settings"), dict):

@@ -14,7 +14,7 @@ from quantail.training.progress import FinishedEpisode, Progress
 
 
 class Callback:
-    """Your own code in a run. Override the methods that you need; each gets the `Progress` of the run.
+    """Base class for your own code in a run. Override the methods that you need.
 
         class Target(quantail.Callback):
             def on_evaluation(self, progress):
@@ -23,9 +23,9 @@ class Callback:
 
         quantail.train("CartPole-v1", callbacks=[Target()])
 
-    Pass a callback again to `quantail.resume`. If it has a state that should survive, override
-    `state_dict` and `load_state_dict`: the state is part of every checkpoint, under the name of the
-    class.
+    Every method gets the `Progress` of the run. Pass a callback again to `quantail.resume`. If it has a
+    state that should survive, override `state_dict` and `load_state_dict`: the state is part of every
+    checkpoint, under the name of the class.
     """
 
     def on_start(self, progress: Progress) -> None:

@@ -60,7 +60,7 @@ class FinishedEpisode:
 
 
 class Progress:
-    """What a callback knows of a run. It may `stop` the run and `record` metrics, and change nothing.
+    """The state of a run, as callbacks see it. They may `stop` the run and `record` metrics.
 
     The last row of metrics, episode, evaluation, checkpoint and warning are those of this session: they
     are empty after a run was resumed.

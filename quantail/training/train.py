@@ -47,17 +47,28 @@ def train(
 ) -> Agent:
     """Train an agent and return it; the run is saved in the folder `out`.
 
-    `env` is the id of a Gymnasium environment or a function that makes one. `agent` and `risk` default
-    to "iqn" and "neutral". `preset` is a name or the path of a TOML file; the default depends on the
-    environment. Pass any other setting by its name: `steps=200_000, seed=1, num_envs=8, kappa=0.5`; or
-    all of them as a `config`, which `quantail.configure` makes and `Config.replace` changes; beside it,
-    `risk` is only for a Python function that the configuration names.
-    `callbacks` are instances of `quantail.Callback`: your own code in the run, or
-    `quantail.ProgressBar()`, which prints what the command line prints. `trust` lists modules that a
-    preset file may import, for example for `risk = "my_risks:beta"`.
+        agent = quantail.train("CartPole-v1", agent="iqn", steps=20_000, seed=1)
 
-    The number of threads and the precision of matrix products are those of the settings while the run
-    runs; your process has its own again afterwards.
+    While the run lasts, torch uses the number of threads and the precision of the settings; afterwards
+    your process has its own again.
+
+    Args:
+        env: The id of a Gymnasium environment, or a function that makes one.
+        config: All settings at once, as `quantail.configure` and `Config.replace` return them. It takes
+            the place of `agent`, `preset` and `settings`; beside it, `risk` is only for a Python
+            function that the configuration names.
+        agent: The name of an agent; by default "iqn".
+        risk: The risk measure of training and evaluation; by default "neutral".
+        preset: The name of a preset or the path of a TOML file; by default the preset for the
+            environment.
+        out: The folder of the run; by default a new one in `runs/`.
+        callbacks: Instances of `quantail.Callback`, such as `quantail.ProgressBar()`, which prints what
+            the command line prints.
+        trust: Modules that a preset file may import, for example for `risk = "my_risks:beta"`.
+        settings: Any other settings by name: `steps=200_000, num_envs=8, kappa=0.5`.
+
+    Returns:
+        The agent with the weights of the end of the run. `quantail.load(run)` returns the best ones.
     """
     named = {"agent": agent, "preset": preset, **settings}
     given = {name: value for name, value in named.items() if value is not None}
@@ -141,14 +152,24 @@ def resume(
     trust: Trust = (),
     threads: int | None = None,
 ) -> Agent:
-    """Resume a run exactly from its last checkpoint, up to a total of `steps` if given.
+    """Resume a run from its last checkpoint, as if it had never stopped.
 
-    Pass `env` or `risk` again if they were Python functions, and the `callbacks`. `trust` lists the
-    modules that run.json may import, besides those of `env` and `risk`.
+    The result is bit for bit that of an uninterrupted run, if the number of threads is the same.
 
-    `threads` is the number of CPU threads; by default that of the run's settings or, if that is 0, the
-    one that torch has now. If the run had another number in force, a warning says that its last bits may
-    differ.
+    Args:
+        run: The folder of the run.
+        steps: A new total number of steps; by default that of the settings.
+        checkpoint: "last", "previous", or a number of steps.
+        env: The environment, if it was a Python function.
+        risk: The risk measure, if it was a Python function.
+        callbacks: The callbacks again, whose states are restored.
+        trust: Modules that run.json may import, besides those of `env` and `risk`.
+        threads: Number of CPU threads; by default that of the run's settings or, if that is 0, the one
+            that torch has now. If the run had another number in force, a warning says that its last bits
+            may differ.
+
+    Returns:
+        The agent with the weights of the end of the run.
     """
     if checkpoint == "best":
         raise QuantailError("checkpoint best is only for acting: resume takes last or previous.")
@@ -235,10 +256,14 @@ def load(
 ) -> Agent:
     """Load the agent of a run, or one that `agent.save` wrote.
 
-    `checkpoint` is "last", "best", "previous" or a number of steps; the default is the best one, or the
-    last if there is no best one yet. `risk` defaults to the run's evaluation risk. `trust` lists the
-    modules that run.json may import: that of the risk measure now, that of the environment when it is
-    made.
+    Args:
+        run: The folder of the run.
+        checkpoint: "last", "best", "previous" or a number of steps; by default the best one, or the last
+            if there is no best one yet.
+        device: "auto", "cpu", "cuda" or "mps".
+        risk: The agent's risk measure; by default that of the run's evaluations.
+        trust: Modules that run.json may import: that of the risk measure now, and that of the
+            environment when it is made.
     """
     folder = RunFolder(run)
     info = folder.read()

@@ -43,9 +43,9 @@ class CoreOnly:
         for name in {part for one in core_distributions() for part in top_level(one)}:
             (packages / name.name).symlink_to(name)
         (packages / "quantail").symlink_to(ROOT / "quantail")
-        metadata = packages / f"quantail-{PROJECT['version']}.dist-info" / "METADATA"
+        metadata = packages / f"quantail-{quantail.__version__}.dist-info" / "METADATA"
         metadata.parent.mkdir()
-        metadata.write_text(f"Name: quantail\nVersion: {PROJECT['version']}\n")
+        metadata.write_text(f"Name: quantail\nVersion: {quantail.__version__}\n")
 
     def run_code(self, code, *words):
         """Run Python code in a new process of this environment, and return what it prints."""

@@ -20,7 +20,12 @@ Array = NDArray[np.float64]
 
 
 def exact_distribution(returns: Array, probabilities: Array) -> ReturnDistribution:
-    """Return the distribution of unsorted returns in ascending order, with equal returns merged."""
+    """Return the distribution of unsorted returns in ascending order, with equal returns merged.
+
+    Args:
+        returns: The returns, [n].
+        probabilities: Their probabilities, [n].
+    """
     order = np.argsort(returns, kind="stable")
     values, weights = returns[order], probabilities[order]
     first = np.concatenate([[True], np.diff(values) > SAME])
@@ -29,7 +34,13 @@ def exact_distribution(returns: Array, probabilities: Array) -> ReturnDistributi
 
 @dataclass(frozen=True)
 class Solution:
-    """The optimal policy of a world under a risk measure, and its return distributions."""
+    """The best policy of a world under a risk measure, and its return distributions.
+
+    Attributes:
+        policy: The action of the policy in each state.
+        distributions: For each state and action, the distribution of the return of taking the action and
+            following the policy afterwards.
+    """
 
     policy: Mapping[State, int]
     # Returns of taking an action in a state and following the policy afterwards.
@@ -41,7 +52,16 @@ class Solution:
 
 
 def solve(world: World, risk: RiskMeasure | None = None, discount: float | None = None) -> Solution:
-    """Return the policy that maximises the distorted value in every state, and its distributions."""
+    """Return the best policy of a world under a risk measure, and its exact return distributions.
+
+    The policy is that of the paper: in each state, it takes the action with the best distorted value of
+    the future return under the same policy. This is not the risk measure of whole episodes.
+
+    Args:
+        world: The world.
+        risk: The risk measure; by default the mean.
+        discount: The discount factor; by default the world's own.
+    """
     return _backward_induction(world, risk or Neutral(), {}, discount)
 
 

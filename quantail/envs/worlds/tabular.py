@@ -16,7 +16,13 @@ State = tuple[int, ...]
 
 @dataclass(frozen=True)
 class Outcome:
-    """A possible outcome of an action: probability, reward and next state (None ends the episode)."""
+    """A possible outcome of an action.
+
+    Attributes:
+        probability: Its probability.
+        reward: The reward.
+        state: The next state; None ends the episode.
+    """
 
     probability: float
     reward: float
@@ -87,6 +93,7 @@ class World(gym.Env[int, int]):
         return self.number(self.state), {}
 
     def step(self, action: int) -> tuple[int, float, bool, bool, dict[str, Any]]:
+        """Take an action, whose outcome is sampled; return what Gymnasium's `step` returns."""
         if self.state is None:
             raise QuantailError("the episode is over: call reset before the next step.")
         if not self.action_space.contains(action):
@@ -103,4 +110,5 @@ class World(gym.Env[int, int]):
         return self.number(outcome.state), float(outcome.reward), outcome.state is None, False, {}
 
     def render(self) -> NDArray[np.uint8]:
+        """Return an RGB image of the current state, [height, width, 3]."""
         return self.picture()

@@ -30,7 +30,20 @@ SHOWN = (1, 2, 5, 10, 25, 50, 75, 90, 95, 98, 99)  # τ in the table, in percent
 
 @dataclass(frozen=True)
 class Calibration:
-    """Predicted return distributions compared with the measured returns."""
+    """Predicted return distributions compared with measured returns: the result of `calibrate`.
+
+    Attributes:
+        env: Name of the environment.
+        risk: Risk measure of the policy.
+        checkpoint: Number of training steps of the weights; 0 if unknown.
+        seed: Seed of the episodes.
+        rollouts: The episodes, with the predicted distribution and the measured return of every step.
+        tolerance: Differences below this do not matter, in units of the return.
+        ranks: The probability integral transform of each episode's returns: uniform on [0, 1] if the
+            predicted distributions are correct.
+        probes: The states that were continued many times.
+        remarks: Reasons to read the result with care.
+    """
 
     env: str
     risk: RiskMeasure

@@ -32,7 +32,16 @@ def calibrate(
     """Play episodes with the agent's policy and compare predicted distributions with measured returns.
 
     Rewards are those that the agent is trained on: they are clipped, and a lost life ends a return, if
-    training does so. From `states` of the visited states, `continuations` further episodes are played.
+    training does so.
+
+    Args:
+        agent: The agent.
+        env: Another environment than the agent's own.
+        episodes: Number of episodes, at least 2.
+        states: Number of visited states from which further episodes are played.
+        continuations: Number of those episodes for each state, at least 2.
+        risk: Risk measure of the policy; by default the agent's own.
+        seed: Seed of the episodes.
     """
     require_agent(agent)
     episodes = whole_number("episodes", episodes, 2)

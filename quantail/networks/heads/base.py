@@ -16,7 +16,16 @@ from quantail.taus import TauSampler, midpoint_taus
 
 @dataclass(frozen=True)
 class HeadSpec:
-    """All that a head is built from besides its own configuration."""
+    """What a head is built from, besides its own configuration.
+
+    Attributes:
+        num_features: Number of features of the torso.
+        num_actions: Number of actions; 1 for a critic f(x, a).
+        hidden: Units of the hidden layer.
+        linear: Makes a linear layer from its sizes, plain or noisy.
+        dueling: Whether the head separates the value of a state from the advantages of actions.
+        nonnegative: Whether the features come from a ReLU. Only then may zeros be skipped.
+    """
 
     num_features: int
     num_actions: int  # 1 for a critic f(x, a)
@@ -28,10 +37,16 @@ class HeadSpec:
 
 @dataclass(frozen=True)
 class LossOutput:
-    """What a head's loss gives for every transition, all [B].
+    """The loss of a head for every transition of a batch.
 
-    The learner applies importance weights and takes the mean. `auxiliary` holds the losses of further
-    optimizers by their name in `ReturnHead.optimizers`; `metrics` become columns of metrics.csv.
+    The learner weights the losses and takes the mean.
+
+    Attributes:
+        losses: The losses, [B].
+        priorities: The priorities of prioritized replay, [B].
+        values: The predicted mean return of the actions taken, [B].
+        auxiliary: Losses of further optimizers, [B] each, by their name in `ReturnHead.optimizers`.
+        metrics: Further columns of metrics.csv, [B] each.
     """
 
     losses: Tensor
@@ -54,10 +69,14 @@ class AuxiliaryOptimizer:
 
 
 class ReturnHead(nn.Module):
-    """From features ψ(x) [B, d] to the return distribution of every action.
+    """Base class of return heads: from features ψ(x) [B, d] to the return distribution of every action.
 
     A head implements `distribution` and `loss`. The other methods have defaults that it may override,
-    for exactness or speed. All its random numbers come from the sampler `taus`.
+    for exactness or speed. It draws random numbers only from the sampler `taus`.
+
+    Args:
+        spec: Sizes and kinds of layers.
+        config: The head's own settings, an instance of its `Config`.
     """
 
     Config: ClassVar[type] = NoConfig  # a frozen dataclass: the head's own settings

@@ -9,11 +9,15 @@ from quantail.spaces import ObservationSpec
 
 
 class Torso(nn.Module):
-    """From observations [B, ...] to features ψ(x) [B, d].
+    """Base class of torsos: from observations [B, ...] to features ψ(x) [B, d].
 
     A torso implements `__init__`, which sets `num_features`, and `forward`. It says whether its features
     are `nonnegative`. Only then may a head use the product that skips zeros (see `products.py`), which
     is wrong for negative features.
+
+    Args:
+        observation: Shape and dtype of the observations.
+        config: The torso's own settings, an instance of its `Config`.
     """
 
     Config: ClassVar[type] = NoConfig  # a frozen dataclass: the torso's own settings

@@ -27,10 +27,15 @@ class _QuietPipeConsole(Console):
 
 
 class ProgressBar(Callback):
-    """Print what the command line prints: the settings, each evaluation and a summary.
+    """A callback that prints what the command line prints: the settings, each evaluation and a summary.
 
-    On a terminal, a progress bar shows the speed, recent returns and the loss. `quiet=True` prints only
-    warnings and the summary.
+        quantail.train("CartPole-v1", callbacks=[quantail.ProgressBar()])
+
+    On a terminal, a progress bar shows the speed, recent returns and the loss.
+
+    Args:
+        stream: Where to print; by default the standard error.
+        quiet: Whether to print only warnings and the summary.
     """
 
     def __init__(self, stream: TextIO | None = None, *, quiet: bool = False) -> None:
