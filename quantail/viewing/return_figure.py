@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from pathlib import Path
-from typing import TYPE_CHECKING
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -103,7 +103,7 @@ def _draw_marks(axes: Axes, means: Array, values: Array, measure: str) -> None:
     """Draw the mean and the value of every action on the axis of returns, in a row each."""
     for action, (mean, value) in enumerate(zip(means, values, strict=True)):
         ink = colour(action)
-        style = {"ls": "none", "ms": 6, "mec": ink, "clip_on": False}
+        style: dict[str, Any] = {"ls": "none", "ms": 6, "mec": ink, "clip_on": False}
         axes.plot(mean, 1, marker="o", mfc=theme().ground, **style)
         axes.plot(value, 0, marker="D", mfc=ink, **style)
     axes.set(ylim=(-0.7, 1.7), yticks=[1, 0], xlabel="discounted return")

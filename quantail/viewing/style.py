@@ -107,7 +107,7 @@ def styled(dark: bool = False) -> Iterator[None]:
     import matplotlib as mpl
 
     chosen = DARK if dark else LIGHT
-    colours = {
+    colours: dict[Any, Any] = {
         "figure.facecolor": chosen.ground,
         "savefig.facecolor": chosen.ground,
         "axes.facecolor": chosen.ground,

@@ -99,7 +99,7 @@ def place_legend(
     count = next((n for n in range(min(columns, len(widths)), 1, -1) if _total(widths, n) <= whole), 1)
     if labels:
         count = -(-len(labels) // -(-len(labels) // count))  # rows of about the same length
-    legend: Any = figure.legend(
+    legend = figure.legend(
         list(handles), labels, loc="outside lower center", ncols=count, title=note or None
     )
     legend.set_alignment("left")
@@ -119,7 +119,7 @@ def _split(entries: Sequence[Any], columns: int) -> list[list[Any]]:
 def _total(widths: Sequence[float], columns: int) -> float:
     """Return the width of a legend with this number of columns."""
     spacing = RULES["legend.columnspacing"] * SMALL / 72
-    return sum(max(column) for column in _split(widths, columns)) + spacing * (columns - 1)
+    return float(sum(max(column) for column in _split(widths, columns)) + spacing * (columns - 1))
 
 
 def _grow(figure: Figure, lines: int, size: float) -> None:
