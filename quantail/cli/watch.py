@@ -24,9 +24,11 @@ def run(words: list[str]) -> int:
     return 0
 
 
-def add_address(parser: Parser) -> None:
+def add_address(parser: Parser, seed: int = 1) -> None:
     """Add the seed, and where and how the page is served."""
-    parser.add_argument("--seed", default="1", metavar="S", help="seed of the first episode [1]")
+    parser.add_argument(
+        "--seed", default=str(seed), metavar="S", help=f"seed of the first episode [{seed}]"
+    )
     parser.add_argument("--port", metavar="P", help="port to listen on [8750, or the next free one]")
     parser.add_argument(
         "--host",
