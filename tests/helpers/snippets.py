@@ -30,8 +30,6 @@ from pathlib import Path
 
 import pytest
 
-from quantail.cli.main import COMMANDS
-
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<info>[^`]*)$")
 STEPS, EPISODES = 300, 3
@@ -164,7 +162,8 @@ def run_page(page: Path, folder: Path) -> None:
 
 def _check(page: Path, line: int, snippet: str, error: str) -> None:
     if error:
-        where = f"{page.relative_to(ROOT)}, line {line}, has a snippet that fails:"
+        named = page.relative_to(ROOT) if page.is_relative_to(ROOT) else page.name
+        where = f"{named}, line {line}, has a snippet that fails:"
         text = "\n\n".join((where, textwrap.indent(snippet.strip(), "    "), error.strip()))
         pytest.fail(text, pytrace=False)
 
@@ -376,8 +375,3 @@ def _session(pipe: Connection) -> None:
             error = "".join(traceback.format_exception(raised.with_traceback(frames)))
         sys.stdout.flush()
         pipe.send(error)
-
-
-def known_command(name: str) -> bool:
-    """Return whether Quantail has a command of this name."""
-    return name in COMMANDS
