@@ -6,16 +6,20 @@ DOCS = ROOT / "docs"
 PAGES = [ROOT / "README.md", *sorted(DOCS.rglob("*.md"))]
 
 
-def pages(*folders):
-    """Return pytest parameters: the pages in these folders of the docs, or with no folder all others."""
-    own = ("guides", "reference")
-    return [
-        page for page in PAGES if _folder(page) in folders or (not folders and _folder(page) not in own)
-    ]
+# The guides that run studies and long evaluations take as long as all others together.
+LONG = ("evaluation.md", "scale.md", "studies.md")
 
 
-def _folder(page):
-    return page.relative_to(ROOT).parts[1] if page.is_relative_to(DOCS) else ""
+def pages(part=""):
+    """Return the pages in a folder of the docs; those of no part are the README and all others."""
+    return [page for page in PAGES if _part(page) == part]
+
+
+def _part(page):
+    folder = page.relative_to(ROOT).parts[1] if page.is_relative_to(DOCS) else ""
+    if folder == "guides":
+        return "long guides" if page.name in LONG else "guides"
+    return "reference" if folder == "reference" else ""
 
 
 def name(page):
