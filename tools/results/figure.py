@@ -14,21 +14,25 @@ from tools.results.tables import name
 
 
 def draw_curves(section: Section, path: Path) -> None:
-    """Draw the mean return in evaluations during training, with its interval over seeds, as PNG."""
+    """Draw the mean return in evaluations during training, with its interval over seeds, as PNG.
+
+    Environments without a finished run have no panel yet.
+    """
+    envs = [env for env in section.envs if any(section.of(env, agent) for agent in section.agents)]
     with styled():
-        wide = min(3, len(section.envs))
-        tall = -(-len(section.envs) // wide)
+        wide = min(3, len(envs))
+        tall = -(-len(envs) // wide)
         figure = new_figure(max(5.2, 3.0 * wide), 2.2 * tall + 0.4)
         panels = figure.subplots(tall, wide, squeeze=False)
         for agent in section.agents:
             panels[0, 0].plot([], [], lw=1.8, label=agent, **_style(section, agent))
-        for index, env in enumerate(section.envs):
+        for index, env in enumerate(envs):
             _panel(panels[index // wide, index % wide], section, env)
-        for index in range(len(section.envs), wide * tall):
+        for index in range(len(envs), wide * tall):
             panels[index // wide, index % wide].set_axis_off()
         for row in panels:
             row[0].set_ylabel("mean return")
-        several = any(len(section.of(e, a)) > 1 for e in section.envs for a in section.agents)
+        several = any(len(section.of(e, a)) > 1 for e in envs for a in section.agents)
         place_legend(figure, note=INTERVAL_NOTE if several else "")
         path.parent.mkdir(parents=True, exist_ok=True)
         figure.savefig(path, dpi=130, metadata={"Software": None})
