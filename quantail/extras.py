@@ -27,7 +27,7 @@ EXTRAS = {
     "wandb": Extra({"wandb": "wandb"}, "train --wandb"),
     "web": Extra(
         {"fastapi": "fastapi", "uvicorn": "uvicorn", "websockets": "websockets", "pillow": "PIL"},
-        "quantail watch",
+        "quantail watch and quantail demo",
     ),
     "video": Extra({"imageio-ffmpeg": "imageio_ffmpeg", "matplotlib": "matplotlib"}, "quantail video"),
     "play": Extra({"pygame": "pygame"}, "quantail play"),

@@ -211,7 +211,7 @@ def test_a_plugin_that_fails_gives_one_sentence_and_the_command_goes_on(tmp_path
         assert line.startswith(f"{start}not available: {why}"), line
         assert line.endswith(".")
     assert "plug-in" not in "".join(lines[7:])  # each is named once
-    assert "done: 80 steps" in trained[2]
+    assert "done     80 steps" in trained[2]
     assert "|shared|module:Class" in helped[1]  # nothing is left of a plug-in that failed halfway
     said = refused(wrong, "unknown head 'half': it takes expected")
     assert "The plug-in g_built_in could not be loaded: head 'implicit' is built in" in said

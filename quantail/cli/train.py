@@ -66,6 +66,8 @@ def _parser(composition: Composition | None = None, *, everything: bool = True) 
             f"preset {composition.config.run.preset} and the options given."
         )
         parser.epilog = (
+            "In parentheses: unit and source of a value; "
+            "ours is one that no paper gives. "
             "A step is one decision of the agent; a frame is one frame of the emulator."
             if everything
             else "--help-all lists all settings. After training: quantail report, eval, watch RUN."

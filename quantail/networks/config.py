@@ -30,7 +30,7 @@ class NetworkConfig(Group):
     kernels: str = setting(
         "auto",
         "compiled kernels: auto uses them where they are faster and numba is installed, torch never; "
-        "decides the last bits of a result",
+        "results repeat bit for bit only with the same choice",
         source=OURS,
         choices=("auto", "torch"),
     )

@@ -48,7 +48,7 @@ class RunConfig(Group):
     threads: int = setting(
         0,
         "number of CPU threads of torch while the run runs, from 1 to 1024; 0 keeps the number that "
-        "torch has; decides the last bits of a result",
+        "torch has; results repeat bit for bit only with the same number",
         source=OURS,
         least=0,
         most=1024,  # torch crashes if the system cannot start as many

@@ -386,12 +386,12 @@ def test_a_run_that_a_callback_stops_on_purpose_exits_with_success(tmp_path, cap
     settings = flags(quick("iqn") | {"steps": 101})
     assert command("train", "CartPole-v1", "--out", run, *words, *settings) == 0
     lines = capsys.readouterr().err.splitlines()
-    assert "stopped by a callback: the target is reached" in lines
-    assert "at step 100 of 101; everything is saved" in lines
+    reason = "by a callback: the target is reached after 100 of 101 steps; everything is saved"
+    assert f"stopped  {reason}" in lines
     assert f"  quantail resume {run}" in lines
     assert command("resume", run, *words) == 0  # it stops in the last step, when there is nothing left
     lines = capsys.readouterr().err.splitlines()
-    assert any(line.startswith("done: 101 steps") for line in lines)
+    assert any(line.startswith("done     101 steps") for line in lines)
     assert f"  quantail resume {run}" not in lines
 
 
