@@ -37,14 +37,14 @@ def description(folder: RunFolder, info: RunInfo, device: torch.device) -> dict[
     )
     several = f", {s.run.total_envs} at a time" if s.run.total_envs > 1 else ""
     frames = f" ({s.run.steps * info.frames_per_step:,} frames)" if info.frames_per_step > 1 else ""
-    agent = " ".join([s.run.agent, *parts_of(s)])
+    agent = f"{s.run.agent} {', '.join(parts_of(s))}".strip()
     memory = f"{human_bytes(replay_bytes(info))} of memory"
     if is_compressed(info.observation):
         memory = f"about {memory}, compressed"
     return {
         "environment": f"{info.env}{several}: observations of shape {shape}, "
         f"{counted(info.actions.count, 'action')}",
-        "agent": f"{agent} with preset {info.preset}, risk measure {s.risk.describe()}",
+        "agent": f"{agent}, preset {info.preset}, risk measure {s.risk.describe()}",
         "learning": learning,
         "replay": f"the last {s.replay.buffer_size:,} steps, {s.replay.sampler.label} sampling, "
         f"{memory}",
