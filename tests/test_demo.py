@@ -1,6 +1,8 @@
 """The agents that come with Quantail, and `quantail demo`."""
 
 import json
+import os
+import select
 import socket
 import subprocess
 import sys
@@ -82,7 +84,8 @@ def test_the_shipped_breakout_agent_plays_far_better_than_random():
 def test_the_command_opens_a_page_with_two_walkers():
     port = free_port()
     words = [sys.executable, "-m", "quantail", "demo", "--no-browser", "--port", str(port)]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         deadline, page = time.monotonic() + 120, b""
         while not page:
@@ -93,6 +96,8 @@ def test_the_command_opens_a_page_with_two_walkers():
             except OSError:
                 time.sleep(0.1)
         assert b"<title>Quantail</title>" in page
+        assert select.select([process.stdout], [], [], 0)[0]  # the address is written at once
+        assert f"http://127.0.0.1:{port}/" in process.stdout.readline()
         with connect(f"ws://127.0.0.1:{port}/live", origin=f"http://127.0.0.1:{port}") as tab:
             hello = receive(tab, "hello")["hello"]
             assert hello["offers"] == ["Windy cliff", "MinAtar Breakout"]
@@ -163,6 +168,15 @@ def test_without_a_browser_the_address_is_printed(monkeypatch, capsys):
     assert command("demo", "--port", port) == 0
     said = capsys.readouterr().out
     assert f"no browser was found: open http://127.0.0.1:{port}/ in one" in said
+
+
+@pytest.mark.parametrize("name", ["w3m", "/usr/bin/www-browser"])
+def test_a_browser_without_scripts_is_not_opened(name, monkeypatch, capsys):
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser(name))
+    monkeypatch.setattr(webbrowser, "open", lambda address: pytest.fail("opened a text browser"))
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
+    assert command("demo", "--port", free_port()) == 0
+    assert "no browser was found: open http" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(
