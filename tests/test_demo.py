@@ -3,6 +3,7 @@
 import json
 import os
 import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -17,9 +18,12 @@ from websockets.sync.client import connect
 import quantail
 from quantail.demo import AGENTS, DEMOS, folder, offers
 from quantail.envs.worlds.games import WindyCliff
+from quantail.files import read_sealed, write_sealed
 from quantail.runs.checkpoints import Checkpoints
 from tests.helpers.runs import command
 from tests.helpers.serving import serving
+from tools import demo_agents
+from tools.demo_agents import TRAININGS
 
 RANDOM_BREAKOUT = 0.3  # mean return of random play
 
@@ -64,6 +68,38 @@ def test_they_take_less_than_a_megabyte_and_hold_weights_alone():
 def test_a_shipped_agent_loads_from_each_of_its_checkpoints(name):
     for one in Checkpoints(folder(name) / "checkpoints").names():
         assert quantail.load(folder(name), str(int(one))).checkpoint == int(one)
+
+
+@pytest.mark.parametrize("name", DEMOS)
+def test_a_shipped_agent_has_the_settings_of_the_present_code(name):
+    """A new setting makes it unloadable until its settings are written again."""
+    stored = json.loads((folder(name) / "run.json").read_text(encoding="utf-8"))["settings"]
+    present = quantail.configure(TRAININGS[name].env, **TRAININGS[name].settings).to_dict()
+    assert stored.keys() == present.keys(), "write the settings again: make demo-agents KEEP=1"
+
+
+def test_keeping_the_weights_mends_an_agent_that_lacks_a_setting(tmp_path, monkeypatch):
+    new = tmp_path / "cliff"
+    shutil.copytree(folder("cliff"), new)
+    old = read_sealed(new / "run.json", 1)
+    del old["settings"]["keep_checkpoints"]
+    write_sealed(new / "run.json", old)
+    with pytest.raises(quantail.QuantailError, match="lacks settings"):
+        quantail.load(new)
+    monkeypatch.setattr(demo_agents, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(sys, "argv", ["demo_agents", "cliff", "--keep-weights"])
+    demo_agents.main()
+    for file in sorted(one.relative_to(new) for one in new.rglob("*.safetensors")):
+        assert (new / file).read_bytes() == (folder("cliff") / file).read_bytes()
+    assert quantail.load(new).config == quantail.load(folder("cliff")).config
+
+
+def test_training_an_unknown_demo_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["demo_agents", "clif"])
+    with pytest.raises(SystemExit) as left:
+        demo_agents.main()
+    assert left.value.code == 2
+    assert "there is no agent 'clif': use cliff or breakout" in capsys.readouterr().err
 
 
 def test_one_walker_goes_along_the_edge_and_the_other_above_it():
