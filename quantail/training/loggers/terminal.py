@@ -182,7 +182,7 @@ def summary_lines(s: Summary) -> list[str]:
     if s.stopped_by:
         how = "Ctrl-C" if s.stopped_by == "SIGINT" else s.stopped_by
         lines.append(
-            f"stopped  by {how} after {s.steps:,} of {s.total_steps:,} steps; everything is saved"
+            f"stopped  after {s.steps:,} of {s.total_steps:,} steps by {how}; everything is saved"
         )
     else:
         frames = f" ({s.frames:,} frames)" if several else ""
