@@ -391,7 +391,7 @@ def test_a_run_that_a_callback_stops_on_purpose_exits_with_success(tmp_path, cap
     assert f"  quantail resume {run}" in lines
     assert command("resume", run, *words) == 0  # it stops in the last step, when there is nothing left
     lines = capsys.readouterr().err.splitlines()
-    assert any(line.startswith("done: 101 steps") for line in lines)
+    assert any(line.startswith("done     101 steps") for line in lines)
     assert f"  quantail resume {run}" not in lines
 
 
