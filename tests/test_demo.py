@@ -1,6 +1,9 @@
 """The agents that come with Quantail, and `quantail demo`."""
 
 import json
+import os
+import select
+import shutil
 import socket
 import subprocess
 import sys
@@ -15,9 +18,12 @@ from websockets.sync.client import connect
 import quantail
 from quantail.demo import AGENTS, DEMOS, folder, offers
 from quantail.envs.worlds.games import WindyCliff
+from quantail.files import read_sealed, write_sealed
 from quantail.runs.checkpoints import Checkpoints
 from tests.helpers.runs import command
 from tests.helpers.serving import serving
+from tools import demo_agents
+from tools.demo_agents import TRAININGS
 
 RANDOM_BREAKOUT = 0.3  # mean return of random play
 
@@ -64,6 +70,38 @@ def test_a_shipped_agent_loads_from_each_of_its_checkpoints(name):
         assert quantail.load(folder(name), str(int(one))).checkpoint == int(one)
 
 
+@pytest.mark.parametrize("name", DEMOS)
+def test_a_shipped_agent_has_the_settings_of_the_present_code(name):
+    """A new setting makes it unloadable until its settings are written again."""
+    stored = json.loads((folder(name) / "run.json").read_text(encoding="utf-8"))["settings"]
+    present = quantail.configure(TRAININGS[name].env, **TRAININGS[name].settings).to_dict()
+    assert stored.keys() == present.keys(), "write the settings again: make demo-agents KEEP=1"
+
+
+def test_keeping_the_weights_mends_an_agent_that_lacks_a_setting(tmp_path, monkeypatch):
+    new = tmp_path / "cliff"
+    shutil.copytree(folder("cliff"), new)
+    old = read_sealed(new / "run.json", 1)
+    del old["settings"]["keep_checkpoints"]
+    write_sealed(new / "run.json", old)
+    with pytest.raises(quantail.QuantailError, match="lacks settings"):
+        quantail.load(new)
+    monkeypatch.setattr(demo_agents, "folder", lambda name: tmp_path / name)
+    monkeypatch.setattr(sys, "argv", ["demo_agents", "cliff", "--keep-weights"])
+    demo_agents.main()
+    for file in sorted(one.relative_to(new) for one in new.rglob("*.safetensors")):
+        assert (new / file).read_bytes() == (folder("cliff") / file).read_bytes()
+    assert quantail.load(new).config == quantail.load(folder("cliff")).config
+
+
+def test_training_an_unknown_demo_is_refused(monkeypatch, capsys):
+    monkeypatch.setattr(sys, "argv", ["demo_agents", "clif"])
+    with pytest.raises(SystemExit) as left:
+        demo_agents.main()
+    assert left.value.code == 2
+    assert "there is no agent 'clif': use cliff or breakout" in capsys.readouterr().err
+
+
 def test_one_walker_goes_along_the_edge_and_the_other_above_it():
     agent = quantail.load(folder("cliff"))
     assert agent.risk.is_neutral
@@ -82,7 +120,8 @@ def test_the_shipped_breakout_agent_plays_far_better_than_random():
 def test_the_command_opens_a_page_with_two_walkers():
     port = free_port()
     words = [sys.executable, "-m", "quantail", "demo", "--no-browser", "--port", str(port)]
-    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True)
+    environment = {name: value for name, value in os.environ.items() if name != "PYTHONUNBUFFERED"}
+    process = subprocess.Popen(words, stdout=subprocess.PIPE, text=True, env=environment)
     try:
         deadline, page = time.monotonic() + 120, b""
         while not page:
@@ -93,6 +132,8 @@ def test_the_command_opens_a_page_with_two_walkers():
             except OSError:
                 time.sleep(0.1)
         assert b"<title>Quantail</title>" in page
+        assert select.select([process.stdout], [], [], 0)[0]  # the address is written at once
+        assert f"http://127.0.0.1:{port}/" in process.stdout.readline()
         with connect(f"ws://127.0.0.1:{port}/live", origin=f"http://127.0.0.1:{port}") as tab:
             hello = receive(tab, "hello")["hello"]
             assert hello["offers"] == ["Windy cliff", "MinAtar Breakout"]
@@ -163,6 +204,15 @@ def test_without_a_browser_the_address_is_printed(monkeypatch, capsys):
     assert command("demo", "--port", port) == 0
     said = capsys.readouterr().out
     assert f"no browser was found: open http://127.0.0.1:{port}/ in one" in said
+
+
+@pytest.mark.parametrize("name", ["w3m", "/usr/bin/www-browser"])
+def test_a_browser_without_scripts_is_not_opened(name, monkeypatch, capsys):
+    monkeypatch.setattr(webbrowser, "get", lambda: webbrowser.GenericBrowser(name))
+    monkeypatch.setattr(webbrowser, "open", lambda address: pytest.fail("opened a text browser"))
+    monkeypatch.setattr(uvicorn.Server, "run", lambda self, sockets: None)
+    assert command("demo", "--port", free_port()) == 0
+    assert "no browser was found: open http" in capsys.readouterr().out
 
 
 @pytest.mark.parametrize(

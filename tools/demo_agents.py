@@ -61,6 +61,8 @@ def main() -> None:
     parser.add_argument("--keep-weights", action="store_true", help="do not train")
     parser.add_argument("--run", type=Path, help="a finished run of one agent, instead of training it")
     asked = parser.parse_args()
+    if unknown := [name for name in asked.names if name not in TRAININGS]:
+        parser.error(f"there is no agent {unknown[0]!r}: use {' or '.join(TRAININGS)}")
     for name in asked.names or TRAININGS:
         training = TRAININGS[name]
         with tempfile.TemporaryDirectory(prefix="quantail-demo-") as temporary:

@@ -20,9 +20,9 @@ from quantail.experiments.results import read_results
 from quantail.experiments.runner import StudyOutcome, run_study
 from quantail.experiments.study import Job, Study
 from quantail.experiments.tables import tables
-from quantail.extras import require_extra
 from quantail.trust import trust_flags
 from quantail.validation import number, whole_number
+from quantail.viewing.studies import draw_study, require_extras
 
 
 def run_named(name: str, words: list[str]) -> int:
@@ -121,7 +121,8 @@ def start(study: Study, arguments: argparse.Namespace) -> int:
 def run_and_show(study: Study | None, out: Path, arguments: argparse.Namespace) -> int:
     """Run the remaining runs, draw the figures, and return the exit status."""
     console = Console(file=sys.stderr, highlight=False, markup=False)
-    require_extra("plots", "the figure of a study")  # before the runs, which take hours
+    # Before the runs, which take hours.
+    require_extras(StudyFolder(out, arguments.trust).read() if study is None else study)
 
     def confirm(folder: StudyFolder, engine: Engine, left: list[Job]) -> bool:
         return _confirm(console, folder, engine, left, arguments)
@@ -147,8 +148,6 @@ def run_and_show(study: Study | None, out: Path, arguments: argparse.Namespace) 
 
 def show(folder: StudyFolder) -> None:
     """Draw the figures and print the tables of a study, if it has results."""
-    from quantail.viewing.studies import draw_study
-
     results = read_results(folder.path, folder.trust)
     for table in tables(results).values():
         print_table(table)

@@ -30,6 +30,11 @@ def find_family(source: EnvSource, config: EnvironmentConfig | None = None) -> E
     return family if config is None else configured(family, config)
 
 
+def fallback_family(config: EnvironmentConfig) -> EnvFamily:
+    """Return the family of environments that functions make, with its settings."""
+    return configured(_create(FALLBACK, Gymnasium), config)
+
+
 def locate(source: EnvSource) -> tuple[EnvFamily, str]:
     """Return the family of an environment, and the id by which the family makes it.
 

@@ -150,8 +150,9 @@ class Protocol:
         if self.frames:
             length = f"as many whole episodes as fit into {self.frames:,} frames, at least one"
         limit = f"{self.max_frames:,} frames" if self.max_frames else f"{LONGEST:,} steps"
-        end = "" if self.max_frames else "as the environment ends them, "
-        return f"{', '.join(parts)}; {length}, which end {end}after {limit} at the latest"
+        verb, them = ("end", "them") if self.frames or self.episodes > 1 else ("ends", "it")
+        end = "" if self.max_frames else f"as the environment ends {them}, "
+        return f"{', '.join(parts)}; {length}, which {verb} {end}after {limit} at the latest"
 
 
 def _plain(settings: Any) -> dict[str, Any]:

@@ -87,9 +87,9 @@ class RiskProfile:
         ]
         if same := [one.risk.label for one in self.played[1:] if _same_play(one, first)]:
             notes.append(
-                f"{' and '.join(same)} played the same episodes as {first.risk.label}: no decision "
-                "changed. A measure that is changed after training re-ranks the next action; it does "
-                "not plan. To plan for it, train with --risk."
+                f"{_listed(same)} played the same episodes as {first.risk.label}: every return and "
+                "length is equal. A measure that is changed after training re-ranks the next action; it "
+                "does not plan. To plan for it, train with --risk."
             )
         if self.level * len(first.returns) < MIN_TAIL:
             notes.append(
@@ -157,6 +157,12 @@ def risk_profile(
     episodes = whole_number("episodes", episodes, 2)
     played = [evaluate(agent, env, episodes=episodes, seed=seed, risk=risk) for risk in measures]
     return RiskProfile(tuple(played), level, agent.config.run.agent, agent.checkpoint)
+
+
+def _listed(names: Sequence[str]) -> str:
+    """Return names in words: a, b and c."""
+    *others, last = names
+    return f"{', '.join(others)} and {last}" if others else last
 
 
 def _same_play(one: Evaluation, other: Evaluation) -> bool:

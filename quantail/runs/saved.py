@@ -8,7 +8,8 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantail.envs import find_family
-from quantail.envs.source import name_of
+from quantail.envs.families import fallback_family
+from quantail.envs.source import FUNCTION, name_of
 from quantail.errors import DIVERGED, QuantailError
 from quantail.evaluation.protocols import own_protocol
 from quantail.runs.folder import RunFolder, RunInfo
@@ -22,9 +23,13 @@ def save_agent(agent: "Agent", folder: str | Path, *, half: bool = False) -> Non
     config = agent.config
     if str(agent.risk) != config.risk.played:
         config = replace(config, risk=replace(config.risk, evaluation_risk=str(agent.risk)))
-    family = find_family(agent.env, config.environment)
+    name = name_of(agent.env)
+    if name.startswith(FUNCTION):  # which a loaded agent does not have
+        family = fallback_family(config.environment)
+    else:
+        family = find_family(agent.env, config.environment)
     info = RunInfo(
-        name_of(agent.env),
+        name,
         config,
         agent.observation,
         agent.actions,

@@ -7,6 +7,7 @@ import torch
 from quantail.config.flat import DEFAULT_PARTS
 from quantail.networks import NUMBA
 from quantail.recipes import parts_of
+from quantail.registry import label
 from quantail.replay import ReplayStore
 from quantail.replay.frames import is_compressed
 from quantail.replay.memory import human_bytes
@@ -30,10 +31,11 @@ def description(folder: RunFolder, info: RunInfo, device: torch.device) -> dict[
     parts += [s.learner.target.label] if s.learner.target.name != DEFAULT_PARTS["target"] else []
     steps = [f"{s.learner.n_step}-step returns"] if s.learner.n_step > 1 else []
     decay = f" ({s.learner.schedule.label})" if s.learner.schedule.find().varies else ""
+    every = s.learner.train_frequency
     learning = (
         f"{', '.join([distribution, *parts, *steps])}, batches of {s.learner.batch_size}, "
         f"learning rate {s.learner.learning_rate:g}{decay}, one update every "
-        f"{counted(s.learner.train_frequency, 'step')} after {s.learner.learning_starts:,} steps"
+        f"{f'{every} steps' if every > 1 else 'step'} after {counted(s.learner.learning_starts, 'step')}"
     )
     several = f", {s.run.total_envs} at a time" if s.run.total_envs > 1 else ""
     frames = f" ({s.run.steps * info.frames_per_step:,} frames)" if info.frames_per_step > 1 else ""
@@ -75,19 +77,19 @@ def warnings_about(info: RunInfo) -> list[str]:
         and s.exploration.epsilon_start == s.exploration.epsilon_end == 0
     ):
         found.append("noisy is no and epsilon_start and epsilon_end are 0: the agent never explores.")
-    risk = s.risk.describe()
+    risk, target = s.risk.describe(), s.risk.target_risk or s.risk.risk
     if risk == "neutral":
         return found
     if s.head.find().mean_only:
         found.append(
-            f"{s.run.agent} learns only the mean return, so risk {risk} does not change its actions, "
-            "only which checkpoint is considered best. Use an agent such as iqn instead."
+            f"{s.run.agent} learns only the mean return, so a risk measure ({risk}) does not change its "
+            "actions, only which checkpoint is considered best. Use an agent such as iqn instead."
         )
-    elif s.learner.n_step > 1:
+    elif s.learner.n_step > 1 and {s.risk.behaviour_risk or s.risk.risk, target} != {"neutral"}:
         found.append(
             f"with n_step {s.learner.n_step} the first rewards of a target come from the exploring "
-            f"policy, so the learned distribution is not that of the policy under {risk}: set n_step 1 "
-            "to avoid it."
+            f"policy, so the learned distribution is not that of the policy under "
+            f"{label('risk', target)}: set n_step 1 to avoid it."
         )
     return found
 

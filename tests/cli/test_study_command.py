@@ -1,3 +1,5 @@
+import sys
+
 import pytest
 
 from quantail.cli import study_run
@@ -144,3 +146,23 @@ def test_the_live_table_shows_rates_time_left_and_reasons(tmp_path):
     assert "0 of 24 done, 1 running, 22 waiting, 1 failed, 250 steps/s" in said
     assert f"{one} running 3,000 (10%) 250/s 1:48" in said
     assert f"{two} failed: the machine was lost" in said
+
+
+def test_a_study_over_seeds_asks_for_its_package_before_the_runs(tmp_path, monkeypatch, capsys):
+    grid = """
+    games = ["CartPole-v1"]
+    seeds = 2
+    figure = "curves"
+    ---
+    [grid]
+    agent = ["dqn"]
+    """
+    monkeypatch.setitem(sys.modules, "rliable.library", None)
+    file, out = study_file(tmp_path, grid), tmp_path / "study"
+    assert command("study", "grid", file, "--out", out) == 2
+    said = capsys.readouterr().err
+    assert "an interval over seeds needs rliable: pip install 'quantail[stats]'" in said
+    assert not out.exists()
+    monkeypatch.setattr(study_run, "run_study", lambda *words, **options: None)
+    assert command("study", "grid", file, "--out", out, "--seeds", 1) == 1
+    assert capsys.readouterr().err == "not started.\n"

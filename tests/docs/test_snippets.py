@@ -52,6 +52,8 @@ def test_a_page_runs_in_its_order_and_in_one_folder(tmp_path):
         ("```python\nx = 1\n1 / 0\n```", ("line 3", "x = 1\n    1 / 0", "line 4", "ZeroDivisionError")),
         ("```console\n$ quantail eval nowhere\n```", ("line 3", "$ quantail eval nowhere", "status 2")),
         ("```console\n$ cat nowhere\n```", ("line 3", "status 1", "No such file")),
+        ("```console\n$ cat nowhere | sort\n```", ("line 3", "status 1", "No such file")),
+        ("```console\n$ cat nowhere; true\n```", ("line 3", "status 1", "No such file")),
         ("```sh\nmake x\nquantail train --lr 1\n```", ("line 4", "unknown argument '--lr'")),
         ("```python\nimport sys\nprint('why')\nsys.exit(3)\n```", ("SystemExit: 3", "why")),
         ("```python\nimport os\nos._exit(3)\n```", ("the process ended",)),
@@ -72,6 +74,14 @@ def test_a_block_that_is_not_closed_is_an_error(tmp_path):
     page = tmp_path / "page.md"
     page.write_text("# A page\n```python\nx = 1\n", encoding="utf-8")
     with pytest.raises(AssertionError, match="line 2 is not closed"):
+        blocks_of(page)
+
+
+@pytest.mark.parametrize("fence", ["~~~", "> ```"])
+def test_a_block_that_would_not_be_run_is_an_error(fence, tmp_path):
+    page = tmp_path / "page.md"
+    page.write_text(f"# A page\n{fence}python\n1 / 0\n{fence}\n", encoding="utf-8")
+    with pytest.raises(AssertionError, match="line 2 begins a block that the tests do not see"):
         blocks_of(page)
 
 

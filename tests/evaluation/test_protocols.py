@@ -130,6 +130,10 @@ def test_a_description_without_exploration_or_a_name_needs_no_glossary():
         "no exploration; 30 episodes, which end as the environment ends them, "
         "after 27,000 steps at the latest"
     )
+    assert Protocol("own", epsilon=0, episodes=1).describe() == (
+        "no exploration; 1 episode, which ends as the environment ends it, "
+        "after 27,000 steps at the latest"
+    )
 
 
 def test_the_environment_follows_the_protocol():

@@ -108,10 +108,12 @@ def test_the_command_prints_every_measure(cartpoles, capsys):
     assert command("risk-profile", cartpoles / "iqn-0", "--level", "2") == 2
 
 
-def test_a_measure_that_changed_no_decision_is_named():
+def test_measures_that_changed_no_episode_are_named():
     profile = risk_profile(agent(), ["neutral", "cpw:1"], episodes=4)
-    (note,) = [one for one in profile.table().notes if "no decision changed" in one]
-    assert note.startswith("cpw:1 played the same episodes as neutral")
+    (note,) = [one for one in profile.table().notes if "same episodes as" in one]
+    assert note.startswith("cpw:1 played the same episodes as neutral: every return and length is equal")
     first, second = profile.played
+    more = replace(profile, played=(first, *3 * [second]))
+    assert "cpw:1, cpw:1 and cpw:1 played the same" in " ".join(more.table().notes)
     other = replace(profile, played=(first, replace(second, returns=second.returns + 1)))
-    assert "no decision changed" not in " ".join(other.table().notes)
+    assert "same episodes as" not in " ".join(other.table().notes)

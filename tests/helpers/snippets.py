@@ -32,6 +32,7 @@ import pytest
 
 ROOT = Path(__file__).parents[2]
 FENCE = re.compile(r"^(?P<indent> *)(?P<ticks>`{3,})(?P<info>[^`]*)$")
+OTHER_FENCE = re.compile(r"^ *(~{3,}|(> *)+`{3,})")  # which the site knows too
 STEPS, EPISODES = 300, 3
 STUDY_STEPS = (
     600  # of a run of a study, which are processes of their own: its small grids learn from step 500
@@ -80,6 +81,8 @@ def blocks_of(page: Path) -> list[Block]:
         if inside is None:
             if match := FENCE.match(line):
                 inside, first, lines = match, number + 1, []
+            elif OTHER_FENCE.match(line):
+                raise AssertionError(f"{page}: line {number} begins a block that the tests do not see")
         elif line.strip() == inside["ticks"]:
             language = (inside["info"].split() or [""])[0]
             title = re.search(r'title="([^"]*)"', inside["info"])
@@ -243,7 +246,7 @@ class Runner:
     def _shell(self, command: str) -> str:
         path = os.pathsep.join((str(Path(sys.executable).parent), os.environ["PATH"]))
         done = subprocess.run(
-            ["bash", "-c", command],
+            ["bash", "-o", "pipefail", "-ec", command],
             cwd=self.here,
             env=os.environ | {"PATH": path},
             capture_output=True,

@@ -1,6 +1,9 @@
 """The compiled kernels: the values and gradients of torch in float64, to the rounding of float32."""
 
 import copy
+import os
+from pathlib import Path
+from types import SimpleNamespace
 
 import numpy as np
 import pytest
@@ -295,3 +298,19 @@ def test_targets_of_another_dtype_leave_the_loss_to_torch():
     given = (predictions, torch.full((3, 4), 0.3), targets.double(), 1.0)
     expected = quantile_huber_loss(*given)
     torch.testing.assert_close(quantile_huber_loss(*given, compiled=True), expected, rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("cached", [False, True])
+def test_compiling_is_announced_only_if_the_cache_has_no_present_kernel(cached, tmp_path, capsys):
+    kernel = functions.quantile_huber
+    source = Path(kernel.py_func.__code__.co_filename)
+    index = tmp_path / f"losses.{kernel.py_func.__qualname__}-9.py311.nbi"
+    index.touch()
+    if not cached:  # the source has changed since
+        os.utime(index, (0, source.stat().st_mtime - 1))
+    stats = SimpleNamespace(cache_path=str(tmp_path))
+    kernels._announce_once.cache_clear()
+    for _ in range(2):
+        kernels.announce(SimpleNamespace(py_func=kernel.py_func, stats=stats))
+    said = "quantail: compiling kernels, about 10 s, once on this machine\n"
+    assert capsys.readouterr().err == ("" if cached else said)

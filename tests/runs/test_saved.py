@@ -2,6 +2,7 @@
 
 import json
 
+import gymnasium as gym
 import numpy as np
 import pytest
 
@@ -94,3 +95,21 @@ def test_weights_that_cannot_be_stored_are_refused(agent, tmp_path):
     weight.data[0] = float("nan")
     with pytest.raises(QuantailError, match="not finite"):
         agent.save(tmp_path / "nan")
+
+
+def test_an_agent_of_a_function_is_saved_again_and_plays_where_the_function_is_given(
+    tmp_path, cartpoles
+):
+    def cartpole():
+        return gym.make("CartPole-v1")
+
+    config = q.load(cartpoles / "iqn-0").config.replace(steps=100)
+    q.train(cartpole, out=tmp_path / "run", config=config).save(tmp_path / "one")
+    q.load(tmp_path / "one", risk="cvar:0.1").save(tmp_path / "two", half=True)
+    again = q.load(tmp_path / "two")
+    assert str(again.risk) == "cvar:0.1"
+    assert q.evaluate(again, cartpole, episodes=1).mean > 0
+    one, two = (json.loads((tmp_path / x / "run.json").read_text()) for x in ("one", "two"))
+    assert one["protocol"] == two["protocol"]
+    with pytest.raises(QuantailError, match="was made by a function"):
+        q.evaluate(again, episodes=1)

@@ -115,7 +115,41 @@ def test_a_risk_measure_for_an_agent_that_learns_only_the_mean_causes_a_warning(
     settings = quick(agent) | {"risk": "cvar:0.1", "n_step": 1}
     q.train("CartPole-v1", out=tmp_path / "run", steps=60, callbacks=[heard], **settings)
     assert len(heard.warnings) == 1
-    assert f"{agent} learns only the mean return, so risk cvar:0.1 does not change" in heard.warnings[0]
+    assert (
+        f"{agent} learns only the mean return, so a risk measure (cvar:0.1) does not"
+        in heard.warnings[0]
+    )
+
+
+@pytest.mark.parametrize(
+    ("risks", "warned"),
+    [
+        ({"risk": "cvar:0.1"}, "under cvar:0.1: set n_step 1"),
+        ({"behaviour_risk": "cvar:0.1"}, "under neutral: set n_step 1"),
+        ({"evaluation_risk": "cvar:0.1"}, ""),
+    ],
+)
+def test_n_step_targets_and_a_risk_measure_in_training_cause_a_warning(risks, warned, tmp_path):
+    heard = Listening()
+    settings = quick("iqn") | {"n_step": 3, **risks}
+    q.train("CartPole-v1", out=tmp_path / "run", steps=60, callbacks=[heard], **settings)
+    assert len(heard.warnings) == bool(warned)
+    assert warned in "".join(heard.warnings)
+
+
+@pytest.mark.parametrize(("every", "said"), [(1, "every step after 30"), (2, "every 2 steps after 30")])
+def test_the_opening_lines_count_one_step_and_several(every, said, tmp_path):
+    settings = quick("iqn") | {"train_frequency": every, "learning_starts": 30}
+    first = Opening()
+    q.train("CartPole-v1", out=tmp_path / "run", steps=40, callbacks=[first], **settings)
+    assert f"one update {said}" in first.lines["learning"]
+
+
+class Opening(q.Callback):
+    """Remembers the opening lines."""
+
+    def on_start(self, progress):
+        self.lines = progress.description
 
 
 def test_an_agent_that_never_explores_causes_a_warning(tmp_path):

@@ -386,8 +386,8 @@ def test_a_run_that_a_callback_stops_on_purpose_exits_with_success(tmp_path, cap
     settings = flags(quick("iqn") | {"steps": 101})
     assert command("train", "CartPole-v1", "--out", run, *words, *settings) == 0
     lines = capsys.readouterr().err.splitlines()
-    reason = "by a callback: the target is reached after 100 of 101 steps; everything is saved"
-    assert f"stopped  {reason}" in lines
+    why = "by a callback: the target is reached; everything is saved"
+    assert f"stopped  after 100 of 101 steps {why}" in lines
     assert f"  quantail resume {run}" in lines
     assert command("resume", run, *words) == 0  # it stops in the last step, when there is nothing left
     lines = capsys.readouterr().err.splitlines()

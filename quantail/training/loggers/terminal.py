@@ -182,7 +182,7 @@ def summary_lines(s: Summary) -> list[str]:
     if s.stopped_by:
         how = "Ctrl-C" if s.stopped_by == "SIGINT" else s.stopped_by
         lines.append(
-            f"stopped  by {how} after {s.steps:,} of {s.total_steps:,} steps; everything is saved"
+            f"stopped  after {s.steps:,} of {s.total_steps:,} steps by {how}; everything is saved"
         )
     else:
         frames = f" ({s.frames:,} frames)" if several else ""
@@ -201,7 +201,9 @@ def summary_lines(s: Summary) -> list[str]:
     if "best" in values:
         steps = s.scores.best_steps
         folder = s.run / "checkpoints" / f"{steps:09d}"
-        lines.append(f"best     {values['best']:.2f} after {counted(steps, 'step')}, kept in {folder}")
+        what = "mean return" if s.risk == "neutral" else s.risk
+        best = f"{what} {values['best']:.2f} after {counted(steps, 'step')}"
+        lines.append(f"best     {best}, kept in {folder}")
     lines.append(f"time     {duration(total)}: {shares}")
     if played := total - s.seconds.get("evaluation", 0.0):
         frames = f" ({s.frames / played:,.0f} frames)" if several else ""

@@ -14,6 +14,8 @@ from quantail.trust import Trust
 
 PORT = 8750
 PORTS_TRIED = 10  # if no port is given
+# Browsers without scripts, which would also occupy the terminal.
+TEXT_BROWSERS = ("www-browser", "links", "elinks", "lynx", "w3m")
 # Limits on the size (bytes) and number of a tab's messages, and on the number of connections.
 BOUNDS: dict[str, Any] = {
     "log_level": "warning",
@@ -24,6 +26,11 @@ BOUNDS: dict[str, Any] = {
 }
 
 
+def _print(sentence: str) -> None:
+    """Print at once, even if the output is a file or a pipe: the server runs until it is stopped."""
+    print(sentence, flush=True)
+
+
 def watch(
     runs: str | Path | Sequence[str | Path],
     *,
@@ -31,7 +38,7 @@ def watch(
     port: int | None = None,
     seed: int = 1,
     browser: bool = True,
-    say: Callable[[str], None] = print,
+    say: Callable[[str], None] = _print,
     trust: Trust = (),
 ) -> None:
     """Serve a page on which the agents of runs play, until Ctrl-C.
@@ -57,7 +64,7 @@ def serve(
     port: int | None = None,
     seed: int = 1,
     browser: bool = True,
-    say: Callable[[str], None] = print,
+    say: Callable[[str], None] = _print,
 ) -> None:
     """Serve these offers, beginning with the one numbered `first`, until Ctrl-C.
 
@@ -86,6 +93,8 @@ def serve(
 
 def _open_browser(address: str) -> bool:
     try:
+        if Path(getattr(webbrowser.get(), "name", "")).name in TEXT_BROWSERS:
+            return False
         return webbrowser.open(address)
     except webbrowser.Error:
         return False

@@ -1,5 +1,5 @@
 """The figures of a study, drawn from its results on disk."""
 
-from quantail.viewing.studies.draw import draw_study
+from quantail.viewing.studies.draw import draw_study, require_extras
 
-__all__ = ["draw_study"]
+__all__ = ["draw_study", "require_extras"]

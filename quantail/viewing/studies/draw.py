@@ -8,6 +8,7 @@ from typing import TYPE_CHECKING
 
 from quantail.experiments.folder import StudyFolder
 from quantail.experiments.results import Results, read_results
+from quantail.experiments.study import Study
 from quantail.experiments.tables import scores_csv, table_csv, tables
 from quantail.extras import require_extra
 from quantail.files import write_text
@@ -31,15 +32,20 @@ FIGURES: dict[str, Callable[[Results], Figure]] = {
 WITH_INTERVALS = ("curves", "aggregate")
 
 
+def require_extras(study: Study) -> None:
+    """Raise an error if a package is missing that the figure of a study needs."""
+    require_extra("plots", "the figure of a study")
+    if study.figure in WITH_INTERVALS and any(one.seeds > 1 for one in study.configs()):
+        require_extra("stats", "an interval over seeds")
+
+
 def draw_study(path: str | Path, trust: Trust = ()) -> list[Path]:
     """Draw every figure of the study at `path` as PNG and SVG, write its tables, and return all paths.
 
     `trust` lists the modules that may be imported if study.json names them.
     """
-    require_extra("plots", "a figure")  # before anything is written
     results, folder = read_results(path, trust), StudyFolder(path)
-    if results.study.figure in WITH_INTERVALS and any(one.seeds > 1 for one in results.configs):
-        require_extra("stats", "an interval over seeds")
+    require_extras(results.study)  # before anything is written
     folder.figures.mkdir(exist_ok=True)
     figures: dict[str, Callable[[], Figure]] = {
         results.study.figure: lambda: FIGURES[results.study.figure](results)

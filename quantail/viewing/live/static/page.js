@@ -20,7 +20,11 @@ function connect() {
   socket.onclose = () => { if (byId("message").hidden) showMessage("The connection is lost. If the server has stopped, start it again; then reload this page."); };
   socket.onmessage = event => {
     const message = JSON.parse(event.data);
-    if (message.error) { showMessage(message.error); return; }
+    if (message.error) {
+      showMessage(message.error);
+      panes.forEach(pane => pane.asked = null);
+      return;
+    }
     if (message.hello) { initialise(message.hello); return; }
     const offer = hello.offer;
     requestAnimationFrame(() => {
@@ -105,8 +109,14 @@ class Pane {
     part(".measure").append(...hello.measures.map(measure => option(measure.name, measure.name)));
     part(".controls").onsubmit = event => event.preventDefault();
     part(".checkpoint").onfocus = () => send({ do: "runs" });
-    part(".run").onchange = () => send({ do: "agent", pane: index, run: Number(part(".run").value), checkpoint: null });
-    part(".checkpoint").onchange = () => send({ do: "agent", pane: index, run: this.now.run, checkpoint: part(".checkpoint").value });
+    part(".run").onchange = () => {
+      this.asked = null;
+      send({ do: "agent", pane: index, run: Number(part(".run").value), checkpoint: null });
+    };
+    part(".checkpoint").onchange = () => {
+      this.asked = null;
+      send({ do: "agent", pane: index, run: this.now.run, checkpoint: part(".checkpoint").value });
+    };
     part(".earlier").onclick = () => this.moveCheckpoint(-1);
     part(".later").onclick = () => this.moveCheckpoint(1);
     part(".progress").oninput = () => this.setCheckpoint(Number(part(".progress").value));
@@ -123,11 +133,12 @@ class Pane {
   checkpoints() { return hello.runs[this.now.run].checkpoints.map(one => one.name).reverse(); }
 
   setCheckpoint(index) {
-    send({ do: "agent", pane: this.index, run: this.now.run, checkpoint: this.checkpoints()[index] });
+    this.asked = this.checkpoints()[index]; // which the server has not loaded yet
+    send({ do: "agent", pane: this.index, run: this.now.run, checkpoint: this.asked });
   }
 
   moveCheckpoint(change) {
-    const index = this.checkpoints().indexOf(this.now.checkpoint) + change;
+    const index = this.checkpoints().indexOf(this.asked || this.now.checkpoint) + change;
     if (index >= 0 && index < this.checkpoints().length) this.setCheckpoint(index);
   }
 
@@ -144,6 +155,7 @@ class Pane {
 
   show(pane, density) {
     this.now = pane;
+    if (pane.checkpoint === this.asked) this.asked = null;
     const { root, part } = this;
     root.dataset.chosen = pane.names[pane.chosen];
     root.dataset.risk = pane.risk;
