@@ -85,9 +85,9 @@ def test_parts_can_be_combined_with_flags(tmp_path, capsys):
     settings = flags({k: v for k, v in settings.items() if k not in ("agent", "n_step")})
     assert command("train", "CartPole-v1", "--out", run, "--steps", 100, *words, *settings) == 0
     said = " ".join(capsys.readouterr().err.split())
-    assert "iqn with double with prioritized sampler, risk neutral" in said
-    assert "K 8, double, 3-step, batch" in said
-    assert "replay prioritized, 150 steps" in said
+    assert "iqn with double with prioritized sampler with preset small, risk measure neutral" in said
+    assert "samples of τ (N, N′, K), double, 3-step returns, batches of" in said
+    assert "replay the last 150 steps, prioritized sampling" in said
     agent = q.load(run)
     assert (agent.config.learner.target.config.double, agent.config.learner.n_step) == (True, 3)
 
