@@ -52,7 +52,7 @@ def test_eval_prints_its_protocol_and_saves_it_with_the_result(runs, capsys):
     (path,) = (runs / "pong-0" / "results").iterdir()
     saved = json.loads(path.read_text())
     protocol = PROTOCOLS["sticky"].changed(epsilon=1.0)
-    assert f"protocol sticky with epsilon 1 v1 ({protocol.hash}): epsilon 1, sticky actions 0.25" in said
+    assert "protocol  sticky with epsilon 1: random actions with probability 1, sticky" in said
     assert str(runs / "pong-0" / "results") in said.replace("\n", "")
     assert saved["protocol"]["hash"] == protocol.hash
     assert (saved["protocol"]["sticky"], saved["protocol"]["no_ops"]) == (0.25, 0)
