@@ -130,7 +130,7 @@ def test_a_run_remembers_module_class_and_its_own_settings_and_shows_short_names
     assert (settings["head.min_sigma"], settings["target.temperature"]) == (0.05, 0.5)
     assert PACKAGE not in said["mixture"]  # neither for display nor for --trust
     assert "risk measure spread:0.3,0.5" in said["mixture"]
-    assert "iqn with expectiles head with lstm torso" in said["expectiles"]
+    assert "iqn with expectiles head, with lstm torso" in said["expectiles"]
 
 
 def test_returns_of_a_plugins_heads_answer_every_question(trained, plugin):
