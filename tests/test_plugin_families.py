@@ -63,7 +63,8 @@ def test_a_plugins_protocol_is_listed_played_and_saved(run, plugin):
         ["eval", run, "--protocol", "unsteady", "--episodes", 3, "--json"],
         env=plugin,
     )
-    assert "unsteady, epsilon 0.2, truncated at 30 frames; 20 episodes" in " ".join(shown[1].split())
+    about = "random actions with probability 0.2; 20 episodes, which end after 30 frames at the latest"
+    assert f"unsteady, {about}" in " ".join(shown[1].split())
     assert made[0] == 0, made[2]
     result = json.loads(made[1])
     assert (result["protocol"]["name"], result["epsilon"], result["episodes"]) == ("unsteady", 0.2, 3)

@@ -243,7 +243,7 @@ def test_the_command_says_that_there_is_no_picture(cartpoles, tmp_path, capfd, m
     monkeypatch.setattr("quantail.viewing.video.picture_of", lambda env: None)
     assert command("video", cartpoles / "iqn-0", "--out", tmp_path / "a.mp4", "--steps", 2) == 0
     output = capfd.readouterr()
-    assert "no picture" in output.out
+    assert "cannot be rendered" in output.out
     assert output.err == ""
 
 
