@@ -18,8 +18,8 @@ def raw(game):
     return ale
 
 
-def shrink(screen):
-    return np.asarray(Image.fromarray(screen).resize((84, 84), Image.Resampling.BILINEAR))
+def shrink(screen, side=84):
+    return np.asarray(Image.fromarray(screen).resize((side, side), Image.Resampling.BILINEAR))
 
 
 @pytest.mark.parametrize("game", ["breakout", "space_invaders"])
@@ -145,6 +145,17 @@ def test_resize_area_is_the_mean_of_the_area_that_a_pixel_covers(game):
         frame, *_ = env.step(int(rng.integers(env.action_space.n)))
         exact = area_by_repetition(screens.max(axis=0), 84)
         assert np.abs(frame - exact).max() <= 0.5 + 1e-3
+
+
+@pytest.mark.parametrize("side", [64, 84])
+def test_the_frame_size_is_that_of_the_resized_screen(side):
+    settings = compose("atari-paper", {"frame_size": side, "no_ops": 0, "stack": 1})
+    env = make("ALE/Pong-v5", settings.environment)
+    screens = env.unwrapped._screens
+    env.reset(seed=0)
+    frame, *_ = env.step(3)
+    assert specs_of(env)[0].shape == (side, side)
+    np.testing.assert_array_equal(frame, shrink(screens.max(axis=0), side))
 
 
 def test_an_area_average_preserves_a_constant_screen_and_the_mean_of_any_screen():

@@ -316,7 +316,7 @@ def test_a_protocol_sets_the_own_settings_of_a_family_or_is_refused(tmp_path):
 
 def test_how_an_agent_sees_a_game_of_the_ale_is_no_condition_of_its_protocols():
     names = set()
-    for changes in ({}, {"resize": "area"}, {"life_loss_ends": False}):
+    for changes in ({}, {"resize": "area"}, {"frame_size": 64}, {"life_loss_ends": False}):
         config = compose("atari-paper", changes)
         names.add(own_protocol(find_family("ALE/Pong-v5", config.environment), config).label)
     assert names == {"no-op v1 (b5c6fe5cd5)"}

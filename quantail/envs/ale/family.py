@@ -14,7 +14,7 @@ from quantail.envs.family import EnvFamily, entry_point
 from quantail.envs.human import JOYSTICK, Controls, HumanPlay
 from quantail.extras import require_extra
 from quantail.parts import Group
-from quantail.settings import MACHADO, OURS, setting
+from quantail.settings import MACHADO, NATURE, OURS, setting
 
 Env = gym.Env[Any, Any]
 
@@ -50,9 +50,16 @@ class AleConfig(Group):
     )
     resize: str = setting(
         "bilinear",
-        "interpolation for resizing the screen to 84×84; Dopamine and the original DQN use area",
+        "interpolation for resizing the screen; Dopamine and the original DQN use area",
         source="DQN Zoo, Quan and Ostrovski 2020",
         choices=("bilinear", "area"),
+    )
+    frame_size: int = setting(
+        84,
+        "height and width to which the screen is resized",
+        unit="pixels",
+        source=NATURE,
+        least=1,
     )
     life_loss_ends: bool = setting(
         False,
@@ -119,6 +126,7 @@ class Ale(EnvFamily):
             no_ops=self.config.no_ops,
             sticky=self.config.sticky,
             resize=self.config.resize,
+            frame_size=self.config.frame_size,
             mode=options["mode"],
             difficulty=options["difficulty"],
             all_actions=self.all_actions,

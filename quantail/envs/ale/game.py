@@ -19,7 +19,6 @@ if TYPE_CHECKING:
     import ale_py
 
 Frame = NDArray[np.uint8]
-SIDE = 84
 
 
 def area_average(screen: Frame, side: int) -> Frame:
@@ -53,7 +52,7 @@ def _coverage(source: int, target: int) -> NDArray[np.float32]:
 
 
 class AtariGame(gym.Env[Frame, Any]):
-    """An Atari game with one 84×84 greyscale frame per step and unclipped rewards.
+    """An Atari game with one square greyscale frame per step and unclipped rewards.
 
     An action is repeated for `action_repeat` frames, and the observation is the maximum of the last two.
     An episode ends only at game over; `info["life_lost"]` says whether a life was lost in the step. An
@@ -72,6 +71,7 @@ class AtariGame(gym.Env[Frame, Any]):
         no_ops: int = 30,
         sticky: float = 0.0,
         resize: str = "bilinear",
+        frame_size: int = 84,
         mode: int | None = None,
         difficulty: int | None = None,
         all_actions: bool = False,
@@ -83,7 +83,7 @@ class AtariGame(gym.Env[Frame, Any]):
         ale_py.ALEInterface.setLoggerMode(ale_py.LoggerMode.Error)
         self.render_mode = render_mode
         self.action_repeat, self.no_ops, self.sticky = action_repeat, no_ops, sticky
-        self.resize = resize
+        self.resize, self.frame_size = resize, frame_size
         self.ale = ale_py.ALEInterface()
         self.ale.setFloat("repeat_action_probability", 0.0)
         self.ale.setInt("random_seed", 0)
@@ -98,7 +98,7 @@ class AtariGame(gym.Env[Frame, Any]):
         self._initial_state = self.ale.cloneSystemState()
         self.action_set = self.ale.getLegalActionSet() if all_actions else self.ale.getMinimalActionSet()
         self.action_space = spaces.Discrete(len(self.action_set))
-        self.observation_space = spaces.Box(0, 255, (SIDE, SIDE), np.uint8)
+        self.observation_space = spaces.Box(0, 255, (frame_size, frame_size), np.uint8)
         height, width = self.ale.getScreenDims()
         self._screens = np.zeros((2, height, width), np.uint8)
         self._console_action = ale_py.Action  # by its number
@@ -162,8 +162,8 @@ class AtariGame(gym.Env[Frame, Any]):
     def _frame(self) -> Frame:
         screen = self._screens.max(axis=0)
         if self.resize == "area":
-            return area_average(screen, SIDE)
-        return bilinear(screen, SIDE)
+            return area_average(screen, self.frame_size)
+        return bilinear(screen, self.frame_size)
 
     def _info(self, *, life_lost: bool) -> dict[str, Any]:
         return {"lives": self.ale.lives(), "life_lost": life_lost}
