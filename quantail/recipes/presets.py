@@ -96,7 +96,7 @@ PRESETS: dict[str, Preset] = {
         sticky=0.25,
     ),
     "atari-laptop": Preset(
-        summary="small frames, a narrow network, 3 steps, γ 0.98 and few samples of τ, for Pong on one core",
+        summary="small frames and network, 3 steps, γ 0.98, few samples of τ, for Pong on one core",
         source="ours, tried on Pong only",
         like="atari-paper",
         steps=1_200_000,  # about two hours
