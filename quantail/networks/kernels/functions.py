@@ -195,9 +195,10 @@ class _Convolution(torch.autograd.Function):
         images, weight, features = ctx.saved_tensors
         filters, channels = weight.shape[:2]
         of_kernels, of_bias = _zeros(channels, SIDE, SIDE, filters), _zeros(filters)
+        of_features = _stored(of_features)  # a copy must live as long as its address is used
         _call(
             convolution_gradients,
-            _addresses(images, features, _stored(of_features), of_kernels, of_bias),
+            _addresses(images, features, of_features, of_kernels, of_bias),
             tuple(images.shape),
         )
         return None, of_kernels.movedim(-1, 0), of_bias
