@@ -204,23 +204,22 @@ def _is_file_at(file: BinaryIO, path: Path) -> bool:
         return False
 
 
-def check_schema(path: Path, content: dict[str, Any], newest: int) -> None:
+def check_schema(path: Path, content: dict[str, Any], supported: int) -> None:
     """Raise an error if a file has no schema version, or another one than this Quantail reads."""
     if "schema" not in content:
         raise QuantailError(f"{path} is damaged: it has no schema version.")
     schema = content["schema"]
-    is_number = isinstance(schema, int) and not isinstance(schema, bool)
-    if not is_number or not 1 <= schema <= newest:
-        newer = "a newer" if is_number and schema > newest else "another"
-        reads = "1" if newest == 1 else f"1 to {newest}"
+    is_number = isinstance(schema, int) and not isinstance(schema, bool) and schema > 0
+    if not is_number or schema != supported:
+        maker = "another" if not is_number else "a newer" if schema > supported else "an older"
         raise QuantailError(
-            f"{path} was made by {newer} Quantail (its schema is {schema!r}; this version reads "
-            f"{reads}): use the version that made it."
+            f"{path} was made by {maker} Quantail (its schema is {schema!r}; this version reads "
+            f"{supported}): use the version that made it."
         )
 
 
-def read_sealed(path: Path, newest: int) -> dict[str, Any]:
+def read_sealed(path: Path, supported: int) -> dict[str, Any]:
     """Read a JSON file with a checksum, after checking its schema version and its content."""
     content = read_json(path)
-    check_schema(path, content, newest)
+    check_schema(path, content, supported)
     return check_seal(path, content)

@@ -20,6 +20,7 @@ from quantail.demo import AGENTS, DEMOS, folder, offers
 from quantail.envs.worlds.games import WindyCliff
 from quantail.files import read_sealed, write_sealed
 from quantail.runs.checkpoints import Checkpoints
+from quantail.runs.folder import SCHEMA
 from tests.helpers.runs import command
 from tests.helpers.serving import serving
 from tools import demo_agents
@@ -81,7 +82,7 @@ def test_a_shipped_agent_has_the_settings_of_the_present_code(name):
 def test_keeping_the_weights_mends_an_agent_that_lacks_a_setting(tmp_path, monkeypatch):
     new = tmp_path / "cliff"
     shutil.copytree(folder("cliff"), new)
-    old = read_sealed(new / "run.json", 1)
+    old = read_sealed(new / "run.json", SCHEMA)
     del old["settings"]["keep_checkpoints"]
     write_sealed(new / "run.json", old)
     with pytest.raises(quantail.QuantailError, match="lacks settings"):

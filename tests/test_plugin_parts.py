@@ -75,7 +75,7 @@ def fit(head, target, steps, rate):
 def test_every_part_passes_the_checks_for_parts_from_outside(parts):
     check_head(parts.GaussianMixture)
     check_head(parts.Expectiles)
-    check_torso(parts.LSTMTorso, ObservationSpec((4,), "float32", "vector", stack=3))
+    check_torso(parts.LSTMTorso, ObservationSpec.array((4,), "float32", "vector", stack=3))
     for double in (False, True):
         check_target(parts.SoftmaxTarget(parts.SoftmaxTarget.Config(double=double)))
     check_risk(parts.Spread(0.3, 0.5))
@@ -203,7 +203,7 @@ def test_an_even_number_of_expectiles_is_refused(parts):
 def test_the_lstm_reads_the_stack_in_order_and_its_features_may_be_negative(parts):
     torch.manual_seed(0)
     torso = parts.LSTMTorso(
-        ObservationSpec((2, 3), "uint8", "vector", stack=4), parts.LSTMTorso.Config(5)
+        ObservationSpec.array((2, 3), "uint8", "vector", stack=4), parts.LSTMTorso.Config(5)
     )
     observations = torch.randint(0, 256, (8, 4, 2, 3), dtype=torch.uint8)
     features = torso(observations)

@@ -8,17 +8,27 @@ from typing import Any
 import numpy as np
 import torch
 from numpy.typing import NDArray
-from torch import Tensor
 
 from quantail import seeds
+from quantail.agents.exploration import random_actions
 from quantail.agents.returns import Returns, fractions, head_values
 from quantail.config import Config
 from quantail.envs import EnvSource
-from quantail.envs.adapt import encode
+from quantail.envs.actions import Mask, as_mask, find_mask
+from quantail.envs.observations import ObservationError, encode
 from quantail.errors import QuantailError
 from quantail.networks import ReturnNetwork
 from quantail.risk import RiskMeasure, TauMap, parse_risk
-from quantail.spaces import ActionSpec, ObservationSpec
+from quantail.spaces import (
+    ActionSpec,
+    Observation,
+    ObservationSpec,
+    leaves_of,
+    length,
+    map_leaves,
+    to_device,
+    to_tensors,
+)
 from quantail.validation import wrong
 
 Array = NDArray[Any]
@@ -38,9 +48,9 @@ class Agent:
     same observation always gets the same answer: noisy layers use their mean weights, and quantile
     fractions are the midpoints (k + ½)/K instead of samples.
 
-    An observation is what the environment returns, or [stack, *observation] if the agent was trained on
-    stacked observations, as `quantail.make` returns them. A batch of observations has one more axis in
-    front, and answers to it have one too.
+    An observation is what the environment returns: an array, or a dict of arrays. If the agent was
+    trained on stacked observations, it is [stack, *observation], as `quantail.make` returns them. A
+    batch of observations has one more axis in front of every array, and answers to it have one too.
 
     Attributes:
         config: The configuration with which the agent was trained.
@@ -70,21 +80,34 @@ class Agent:
         self._exploration = seeds.generator(config.run.seed, "predict")
 
     def act(
-        self, observation: Any, risk: Risk | Sequence[Risk] | None = None
+        self,
+        observation: Any,
+        risk: Risk | Sequence[Risk] | None = None,
+        *,
+        mask: Any = None,
     ) -> int | NDArray[np.int64]:
-        """Return the action with the highest value under a risk measure.
+        """Return the action with the highest value under a risk measure, among those that are allowed.
 
         Args:
             observation: One observation, or a batch of them.
             risk: The risk measure; by default the agent's own. A list gives each entry of a batch its
                 own.
+            mask: The actions that are allowed, [actions] of 0 and 1, such as `info["action_mask"]`, or
+                [batch, actions]; by default the entry "action_mask" of a dict observation, or all.
 
         Returns:
-            The action as an int, or [batch] for a batch.
+            The action as an int, or [batch] for a batch; an array for each if the environment takes
+            several numbers at once.
         """
         batch, single = self._encode(observation)
-        actions = self.greedy(batch, self._measures(risk, len(batch))) + self.actions.start
-        return int(actions[0]) if single else actions
+        count = length(batch)
+        masks = self._masks(observation, mask, count, single)
+        chosen = self.greedy(batch, self._measures(risk, count), masks)
+        actions: NDArray[np.int64] = self.actions.to_env(chosen)
+        if not single:
+            return actions
+        one: NDArray[np.int64] = actions[0]
+        return one if self.actions.sizes else int(one)
 
     def quantiles(self, observation: Any, taus: Any) -> Array:
         """Return quantiles of the return of every action.
@@ -112,8 +135,9 @@ class Agent:
         batch, single = self._encode(observation)
         wanted = torch.from_numpy(np.atleast_1d(fractions(taus)).astype(np.float32))
         with self._network() as (network, device):
-            features = network.features(batch.to(device))
-            found = network.head.unsorted_quantiles(features, wanted.expand(len(batch), -1).to(device))
+            features = network.features(to_device(batch, device))
+            wanted = wanted.expand(len(features), -1).to(device)
+            found = network.head.unsorted_quantiles(features, wanted)
             if found is None:
                 return None
             answer: Array = found.cpu().numpy()
@@ -130,7 +154,7 @@ class Agent:
             [actions], or [batch, actions] for a batch.
         """
         batch, single = self._encode(observation)
-        values = self._values(batch, self._measures(risk, len(batch)))
+        values = self._values(batch, self._measures(risk, length(batch)))
         answer: Array = values[0] if single else values
         return answer
 
@@ -144,7 +168,7 @@ class Agent:
         """
         batch, single = self._encode(observation)
         with self._network() as (network, device):
-            features = network.features(batch.to(device))
+            features = network.features(to_device(batch, device))
         return Returns(network.head, features, self.risk, single)
 
     def predict(
@@ -153,6 +177,8 @@ class Agent:
         state: Any = None,
         episode_start: Any = None,
         deterministic: bool = True,
+        *,
+        action_masks: Any = None,
     ) -> tuple[Any, None]:
         """Return (action, None), with the signature of Stable-Baselines3.
 
@@ -163,14 +189,18 @@ class Agent:
             deterministic: Whether to act greedily. Otherwise the agent is ε-greedy with the
                 `evaluation_epsilon` of its configuration; random actions come from a generator of this
                 agent, seeded with the seed of its configuration.
+            action_masks: The actions that are allowed, as `mask` of `act`.
         """
-        action = self.act(observation)
+        batch, single = self._encode(observation)
+        count = length(batch)
+        masks = self._masks(observation, action_masks, count, single)
+        chosen = self.greedy(batch, self.risk, masks)
         if not deterministic:
-            shape = np.shape(action)
-            random = self._exploration.random(shape) < self.config.evaluation.evaluation_epsilon
-            drawn = self._exploration.integers(self.actions.count, size=shape)
-            action = np.where(random, drawn + self.actions.start, action)
-        return (action if np.ndim(action) else np.int64(action)), None
+            random = self._exploration.random(count) < self.config.evaluation.evaluation_epsilon
+            drawn = random_actions(self._exploration.random(count), masks, self.actions.count)
+            chosen = np.where(random, drawn, chosen)
+        actions = self.actions.to_env(chosen)
+        return (actions[0] if single else actions), None
 
     def save(self, folder: str | Path, *, half: bool = False) -> None:
         """Save the weights and the settings in a new folder, which `quantail.load` and `eval` take.
@@ -183,23 +213,32 @@ class Agent:
 
         save_agent(self, folder, half=half)
 
-    def greedy(self, batch: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> NDArray[np.int64]:
+    def greedy(
+        self,
+        batch: Observation,
+        risk: RiskMeasure | Sequence[RiskMeasure],
+        masks: Mask | None = None,
+    ) -> NDArray[np.int64]:
         """Return greedy actions, counted from 0, for encoded observations.
 
         Args:
-            batch: Observations as the network takes them, [batch, *input_shape].
+            batch: Observations as the network takes them, tensors [batch, *input_shape].
             risk: One risk measure, or one for each entry of the batch.
+            masks: The actions that are allowed, [batch, actions]; None if all are.
 
         Returns:
             [batch], int64.
         """
-        best: NDArray[np.int64] = self._values(batch, risk).argmax(axis=1)
+        values = self._values(batch, risk)
+        if masks is not None:
+            values = np.where(masks, values, -np.inf)
+        best: NDArray[np.int64] = values.argmax(axis=1)
         return best
 
-    def _values(self, batch: Tensor, risk: RiskMeasure | Sequence[RiskMeasure]) -> Array:
+    def _values(self, batch: Observation, risk: RiskMeasure | Sequence[RiskMeasure]) -> Array:
         """Return Q_β at the midpoints for encoded observations, [batch, actions]."""
         with self._network() as (network, device):
-            return head_values(network.head, network.features(batch.to(device)), risk)
+            return head_values(network.head, network.features(to_device(batch, device)), risk)
 
     @contextmanager
     def _network(self) -> Iterator[tuple[ReturnNetwork, torch.device]]:
@@ -220,17 +259,38 @@ class Agent:
             raise QuantailError(f"risk takes one measure, or one for each of {batch} observations.")
         return [parse_risk(one) for one in risk]
 
-    def _encode(self, observation: Any) -> tuple[Tensor, bool]:
-        """Return the observation as a batch, and whether it was a single one."""
+    def _masks(self, observation: Any, given: Any, count: int, single: bool) -> Mask | None:
+        """Return the masks of a batch, [batch, actions]: those given, or those in the observation."""
+        given = find_mask(observation, {}) if given is None else given
+        if given is None:
+            return None
+        rows = [given] if single else list(given)
+        if len(rows) != count:
+            raise QuantailError(f"mask takes one for each of {count} observations, not {len(rows)}.")
+        masks = np.stack([as_mask(row, self.actions) for row in rows])
+        if not masks.any(axis=1).all():
+            raise QuantailError("mask allows no action: it takes a 1 for at least one of them.")
+        return masks
+
+    def _encode(self, observation: Any) -> tuple[Observation, bool]:
+        """Return the observation as a batch of tensors, and whether it was a single one."""
         spec = self.observation
-        shape = spec.input_shape
-        array = encode(spec, observation)
-        if array.shape == shape:
-            return torch.from_numpy(array[None]), True
-        if array.ndim == len(shape) + 1 and array.shape[1:] == shape:
-            return torch.from_numpy(array), False
-        advice = " (quantail.make gives stacked observations)" if spec.stack > 1 else ""
-        raise QuantailError(
-            f"the agent takes observations of shape {shape}, one or a batch of them, "
-            f"not {array.shape}{advice}."
-        )
+        try:
+            encoded = encode(spec, observation)
+        except ObservationError as error:
+            raise QuantailError(f"the agent was given {error}.") from error
+        axes = set()
+        for path, leaf in spec.leaves.items():
+            shape = leaves_of(encoded)[path if len(spec.leaves) > 1 else ""].shape
+            axes.add(len(shape) - len(leaf.input_shape))
+            if shape[len(shape) - len(leaf.input_shape) :] != leaf.input_shape or not axes <= {0, 1}:
+                where = f" in {path}" if path else ""
+                advice = " (quantail.make gives stacked observations)" if spec.stack > 1 else ""
+                raise QuantailError(
+                    f"the agent takes observations of shape {leaf.input_shape}{where}, one or a batch "
+                    f"of them, not {shape}{advice}."
+                )
+        if len(axes) > 1:
+            raise QuantailError("the agent takes one observation or a batch, not some entries of each.")
+        single = axes == {0}
+        return to_tensors(map_leaves(lambda leaf: leaf[None], encoded) if single else encoded), single

@@ -7,6 +7,7 @@ import numpy as np
 from numpy.typing import NDArray
 from torch import Tensor
 
+from quantail.envs.actions import Mask
 from quantail.part_config import NoConfig
 
 Actions = NDArray[np.int64]
@@ -23,6 +24,7 @@ class Exploration:
     def choose(
         self,
         values: Callable[[], Tensor],
+        masks: Mask | None,
         num_envs: int,
         num_actions: int,
         epsilon: float,
@@ -30,8 +32,9 @@ class Exploration:
     ) -> Actions:
         """Return an action per environment.
 
-        `values()` evaluates the network and returns Q_β, [num_envs, num_actions]. `epsilon` is how much
-        to explore now, from 1 to 0, as the settings schedule it.
+        `values()` evaluates the network and returns Q_β, [num_envs, num_actions], which is −∞ for
+        actions that are not allowed. `masks` says which are, in the same shape, or is None if all are.
+        `epsilon` is how much to explore now, from 1 to 0, as the settings schedule it.
         """
         raise NotImplementedError
 
@@ -42,6 +45,7 @@ class EpsilonGreedy(Exploration):
     def choose(
         self,
         values: Callable[[], Tensor],
+        masks: Mask | None,
         num_envs: int,
         num_actions: int,
         epsilon: float,
@@ -49,10 +53,19 @@ class EpsilonGreedy(Exploration):
     ) -> Actions:
         draws = generator.random((2, num_envs))  # in one call
         explore = draws[0] < epsilon
-        actions: Actions = (num_actions * draws[1]).astype(np.int64)
+        actions = random_actions(draws[1], masks, num_actions)
         if not explore.all():
             actions = np.where(explore, actions, values().argmax(dim=1).cpu().numpy())
         return actions
+
+
+def random_actions(draws: NDArray[np.float64], masks: Mask | None, num_actions: int) -> Actions:
+    """Return uniform actions for numbers in [0, 1), among those that are allowed, one for each."""
+    if masks is None:
+        return (num_actions * draws).astype(np.int64)
+    wanted = (masks.sum(axis=1) * draws).astype(np.int64)  # its number among the allowed ones
+    actions: Actions = np.argmax(masks.cumsum(axis=1) > wanted[:, None], axis=1)
+    return actions
 
 
 EXPLORATIONS: dict[str, type[Exploration]] = {"epsilon-greedy": EpsilonGreedy}

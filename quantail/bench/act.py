@@ -13,6 +13,7 @@ from quantail.bench import dense
 from quantail.bench.measure import Row, race
 from quantail.bench.scenes import play
 from quantail.envs import make, specs_of
+from quantail.envs.vector import LocalEnvs
 from quantail.networks import ReturnNetwork, build_network
 from quantail.part_config import NoConfig
 from quantail.recipes import compose
@@ -33,7 +34,7 @@ def rows(seconds: float) -> Iterator[Row]:
     for count in (1, 8, 64):
         seeds, exploration, taus, noise = (np.random.default_rng(seed) for seed in range(4))
         actor = Actor(
-            [env] * count,
+            LocalEnvs([env] * count),
             network,
             Neutral(),
             torch.device("cpu"),
@@ -45,8 +46,9 @@ def rows(seconds: float) -> Iterator[Row]:
         )
         sampler = UniformSampler(store, np.random.default_rng(4), NoConfig())
         replay = Replay(store, sampler, count, 1, 0.99)
-        actor.observations.copy_(replay.sample().observations)
-        bound = bound_of(actor.network, actor.observations)
+        batch = replay.sample().observations
+        actor.observations[...] = batch.numpy()
+        bound = bound_of(actor.network, batch)
         yield race("act", f"iqn atari batch {count}", partial(actor.choose, 0.0), bound, seconds)
     env.close()
 

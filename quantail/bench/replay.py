@@ -72,8 +72,9 @@ def _sample(game: str, store: ReplayStore, kind: str, seconds: float, used: int)
     replay = Replay(store, sampler, BATCH, N_STEP, DISCOUNT)
     priorities = torch.rand(BATCH)
     rng = np.random.default_rng(1)
-    batch = np.zeros((2 * BATCH, *store.spec.input_shape), np.uint8)
-    somewhere = rng.integers(256, size=(2048, *store.spec.shape), dtype=np.uint8)
+    (leaf,) = store.spec.leaves.values()
+    batch = np.zeros((2 * BATCH, *leaf.input_shape), np.uint8)
+    somewhere = rng.integers(256, size=(2048, *leaf.shape), dtype=np.uint8)
 
     def sample() -> None:
         replay.update_priorities(replay.sample(0.4).indices, priorities)

@@ -82,7 +82,7 @@ def _memory() -> str:
     from quantail.replay.memory import available_memory, human_bytes
     from quantail.spaces import ObservationSpec
 
-    frame = ObservationSpec((84, 84), "uint8", "hw", 4)
+    frame = ObservationSpec.array((84, 84), "uint8", "hw", 4)
     needed = human_bytes(ReplayStore.bytes_needed(frame, 1_000_000))
     return f"{human_bytes(available_memory())} free (the paper's Atari replay takes {needed})"
 

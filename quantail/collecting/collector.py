@@ -4,18 +4,24 @@ from collections.abc import Callable, Sequence
 from dataclasses import asdict
 from typing import Any, Protocol
 
-import torch
-from numpy.typing import NDArray
+import numpy as np
 
 from quantail.agents.actor import Actor, Episode, Transition
 from quantail.collecting.clock import Clock
-from quantail.envs.adapt import newest_frame
+from quantail.envs.actions import Mask
 from quantail.risk import RiskMeasure
+from quantail.spaces import (
+    Array,
+    Observation,
+    leaves_of,
+    map_leaves,
+    newest_frame,
+    row_of,
+)
 from quantail.stateful import State, Stateful, require_keys, require_numbers
 
-Array = NDArray[Any]
-# Called with an environment and its last frame to truncate the episode after its last transition.
-Truncate = Callable[[int, Array], None]
+# Called with an environment, its last frame and mask to truncate the episode after its last transition.
+Truncate = Callable[[int, Observation, Mask | None], None]
 CHUNK = 32  # steps that a remote actor takes in each environment before it reports
 
 
@@ -53,14 +59,15 @@ class LocalCollector:
             self.actor.start()
             return 0
         self._restored = False
-        expected, failed = self.actor.observations.numpy().copy(), 0
-        for index, episode in enumerate(list(self.actor.episodes)):
-            if self.actor.replay_episode(index, episode, expected[index]):
-                continue
-            failed += 1
-            if episode.actions:
-                self.truncate(index, newest_frame(self.actor.spec, expected[index]))
-        return failed
+        actor, masks = self.actor, self.actor.masks
+        episodes, kept = list(actor.episodes), None if masks is None else masks.copy()
+        expected = map_leaves(np.copy, actor.observations)
+        failed = actor.continue_episodes(episodes, expected)
+        for index in failed:
+            if episodes[index].actions:
+                frame = newest_frame(actor.spec, row_of(expected, index))
+                self.truncate(index, frame, None if kept is None else kept[index])
+        return len(failed)
 
     def collect(self, epsilon: float) -> list[Transition]:
         """Take one step in every environment."""
@@ -76,37 +83,53 @@ class LocalCollector:
         self.actor.risk = risk
 
     def state_dict(self) -> dict[str, Any]:
-        return state_of(self.actor.episodes, self.actor.observations.numpy())
+        return state_of(self.actor.episodes, self.actor.observations, self.actor.masks)
 
     def load_state_dict(self, state: State) -> None:
         """Restore the episodes in progress; `start` replays them in the environments."""
-        self.actor.episodes = episodes_of(state, self.actor.observations.numpy())
-        self.actor.observations.copy_(torch.from_numpy(state["observations"]))
+        actor = self.actor
+        actor.episodes = restore(state, actor.observations, actor.masks)
         self._restored = True
 
     def check(self) -> None:
         check_episodes(self.actor.episodes, len(self.actor.envs), self.actor.actions.count)
 
     def close(self) -> None:
-        for env in self.actor.envs:
-            env.close()
+        self.actor.envs.close()
 
 
-def state_of(episodes: Sequence[Episode], observations: Array) -> dict[str, Any]:
+def state_of(
+    episodes: Sequence[Episode], observations: Observation, masks: Mask | None
+) -> dict[str, Any]:
     """Return the state of a collector: its episodes in progress and what the agent sees of them."""
-    return {"episodes": [asdict(episode) for episode in episodes], "observations": observations}
+    return {
+        "episodes": [asdict(episode) for episode in episodes],
+        **_arrays(observations, masks),
+    }
 
 
-def episodes_of(state: State, observations: Array) -> list[Episode]:
-    """Return the episodes of a collector's state, whose observations must be like the given ones."""
-    require_keys(state, ("episodes", "observations"))
-    found = state["observations"]
-    if (found.shape, found.dtype) != (observations.shape, observations.dtype):
-        raise ValueError(
-            f"observations is {found.dtype} of shape {found.shape}, and it takes "
-            f"{observations.dtype} of shape {observations.shape}"
-        )
+def restore(state: State, observations: Observation, masks: Mask | None) -> list[Episode]:
+    """Return the episodes of a collector's state, and write what the agent saw into these arrays."""
+    arrays = _arrays(observations, masks)
+    require_keys(state, ("episodes", *arrays))
+    for name, into in arrays.items():
+        found = state[name]
+        if (found.shape, found.dtype) != (into.shape, into.dtype):
+            raise ValueError(
+                f"{name} is {found.dtype} of shape {found.shape}, and it takes "
+                f"{into.dtype} of shape {into.shape}"
+            )
+        into[...] = found
     return [Episode(**episode) for episode in state["episodes"]]
+
+
+def _arrays(observations: Observation, masks: Mask | None) -> dict[str, Array]:
+    """Return the arrays of a collector's state by their names."""
+    arrays = {
+        f"observations:{path}" if path else "observations": leaf
+        for path, leaf in leaves_of(observations).items()
+    }
+    return arrays if masks is None else arrays | {"masks": masks}
 
 
 def check_episodes(episodes: Sequence[Episode], num_envs: int, num_actions: int) -> None:

@@ -18,15 +18,16 @@ from quantail import registry, seeds
 from quantail.agents.actor import Actor, Episode, Transition
 from quantail.cluster import connect
 from quantail.collecting.clock import Clock
-from quantail.collecting.collector import CHUNK, Truncate, check_episodes, episodes_of, state_of
+from quantail.collecting.collector import CHUNK, Truncate, check_episodes, restore, state_of
 from quantail.config import Config
 from quantail.envs import EnvSource, find_family, make
-from quantail.envs.adapt import newest_frame
+from quantail.envs.vector import LocalEnvs
 from quantail.errors import QuantailError
 from quantail.learning.learner import Learner
 from quantail.networks import build_network
 from quantail.risk import RiskMeasure
 from quantail.runs.folder import RunInfo
+from quantail.spaces import newest_frame, newest_frames, row_of, set_row
 from quantail.stateful import State
 
 Array = NDArray[Any]
@@ -68,7 +69,7 @@ class RemoteActor:
             return seeds.generator(s.run.seed, f"actor {index} life {restart} {name}")
 
         self.actor = Actor(
-            [make(source, s.environment) for _ in range(s.run.num_envs)],
+            LocalEnvs([make(source, s.environment) for _ in range(s.run.num_envs)]),
             build_network(s.network, s.head, info.observation, info.actions.count),
             risk,
             torch.device("cpu"),
@@ -77,6 +78,7 @@ class RemoteActor:
             taus=generator("acting-taus"),
             noise=generator("acting-noise"),
             strategy=s.exploration.strategy.build(),
+            masked=info.actions.masked,
         )
         self.actor.start()
 
@@ -132,15 +134,16 @@ class RayCollector:
         self.pending: dict[Any, int] = {}  # requested chunks, and the actors that collect them
         self.weights: tuple[int, Any] = (-1, None)  # their version and a reference to them
         self.waited = 0.0
-        spec = info.observation
-        # The last observation of each environment, and whether its episode is in progress.
-        self.observations = np.zeros((s.run.total_envs, *spec.input_shape), spec.dtype)
+        # The last observation and mask of each environment, and whether its episode is in progress.
+        self.observations = info.observation.zeros(s.run.total_envs)
+        actions = info.actions
+        self.masks = np.ones((s.run.total_envs, actions.count), bool) if actions.masked else None
         self.active = np.zeros(s.run.total_envs, bool)
 
     def start(self) -> int:
         """Start the actors; restored episodes are truncated at their last observation."""
         for env in np.flatnonzero(self.active):
-            self.truncate(int(env), newest_frame(self.info.observation, self.observations[env]))
+            self._truncate(int(env))
         self.active[:] = False
         for index in range(self.info.config.run.actors):
             if index not in self.actors:
@@ -178,13 +181,12 @@ class RayCollector:
         self.risk = risk
 
     def state_dict(self) -> dict[str, Any]:
-        return state_of(self._episodes(), self.observations)
+        return state_of(self._episodes(), self.observations, self.masks)
 
     def load_state_dict(self, state: State) -> None:
         """Restore what is known of the episodes, after the learner; `start` truncates them."""
-        episodes = episodes_of(state, self.observations)
+        episodes = restore(state, self.observations, self.masks)
         self.active[:] = [bool(episode.actions) for episode in episodes]
-        self.observations[:] = state["observations"]
         self.exploring = not self.learner.updates
         self.restarts = dict.fromkeys(self.restarts, self.learner.updates + 1)  # gives unused seeds
 
@@ -239,17 +241,23 @@ class RayCollector:
         per = self.info.config.run.num_envs
         for env in range(index * per, (index + 1) * per):
             if self.active[env]:
-                self.truncate(env, newest_frame(self.info.observation, self.observations[env]))
+                self._truncate(env)
                 self.active[env] = False
         self.restarts[index] += 1
         self._start_actor(index)
+
+    def _truncate(self, env: int) -> None:
+        frame = newest_frame(self.info.observation, row_of(self.observations, env))
+        self.truncate(env, frame, None if self.masks is None else self.masks[env])
 
     def _track(self, chunk: list[Transition]) -> None:
         """Keep the newest frame of each environment, so that its episode can be truncated there."""
         spec = self.info.observation
         for transition in chunk:
             env = transition.env
-            newest_frame(spec, self.observations[env])[...] = transition.next_frame
+            set_row(newest_frames(spec, self.observations), env, transition.next_frame)
+            if self.masks is not None:
+                self.masks[env] = True if transition.next_mask is None else transition.next_mask
             self.active[env] = not (transition.terminated or transition.truncated)
 
 

@@ -1,7 +1,6 @@
 """Adapt any Gymnasium environment with discrete actions for an agent."""
 
 import traceback
-import zlib
 from collections.abc import Callable, Iterator, Sequence
 from contextlib import contextmanager
 from pathlib import Path
@@ -9,107 +8,54 @@ from typing import Any
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
-from numpy.typing import NDArray
 
 from quantail.distributions import ReturnDistribution
+from quantail.envs.actions import MASK, Mask, action_spec, as_mask, find_mask, without_mask
 from quantail.envs.family import EnvFamily
+from quantail.envs.observations import ObservationError, encode, observation_spec, space_of
 from quantail.errors import QuantailError
-from quantail.spaces import ActionSpec, Layout, ObservationSpec
+from quantail.spaces import Array, Observation, content_of, leaves_of, map_leaves
 
-Array = NDArray[Any]
 Env = gym.Env[Any, Any]
 FLOAT32_MAX = float(np.finfo(np.float32).max)
-
-
-def observation_spec(space: gym.Space[Any], stack: int, name: str) -> ObservationSpec:
-    """Return how observations of this space are represented; raise an error for unsupported spaces."""
-    if isinstance(space, spaces.Discrete):
-        return ObservationSpec((int(space.n),), "float32", "one-hot", stack, int(space.start))
-    if isinstance(space, spaces.MultiBinary):
-        return ObservationSpec(tuple(space.shape), "bool", "vector", stack)
-    if not isinstance(space, spaces.Box):
-        raise QuantailError(
-            f"{name} has observations of type {type(space).__name__}; Quantail supports vectors, "
-            "images and Discrete: wrap it in gymnasium.wrappers.FlattenObservation."
-        )
-    shape, layout = tuple(space.shape), _layout(space)
-    if layout == "vector" and len(shape) != 1:
-        raise QuantailError(
-            f"{name} has observations of shape {shape}; Quantail supports vectors and images: "
-            "wrap it in gymnasium.wrappers.FlattenObservation."
-        )
-    if space.dtype == np.uint8:
-        return ObservationSpec(shape, "uint8", layout, stack, high=max(int(space.high.max()), 1))
-    return ObservationSpec(shape, "bool" if space.dtype == np.bool_ else "float32", layout, stack)
-
-
-def _layout(space: spaces.Box) -> Layout:
-    shape = space.shape
-    if len(shape) == 2 and space.dtype == np.uint8 and min(shape) >= 8:
-        return "hw"
-    if len(shape) == 3:
-        square = shape[0] == shape[1], shape[1] == shape[2]
-        channels_last = square[0] or (not square[1] and shape[2] <= shape[0])
-        return "hwc" if channels_last else "chw"
-    return "vector"
-
-
-def action_spec(space: gym.Space[Any], name: str) -> ActionSpec:
-    """Return the actions of this space; raise an error if they are not discrete."""
-    if not isinstance(space, spaces.Discrete):
-        raise QuantailError(
-            f"{name} has {type(space).__name__} actions; Quantail supports only Discrete ones: "
-            "discretise the actions first."
-        )
-    return ActionSpec(int(space.n), int(space.start))
-
-
-def observation_checksum(observation: Any) -> int:
-    """Return a checksum by which an observation can be recognised."""
-    return zlib.crc32(np.ascontiguousarray(observation).tobytes())
-
-
-def encode(spec: ObservationSpec, observations: Any) -> Array:
-    """Return a copy of one or many observations in the form in which they are stored."""
-    if spec.layout != "one-hot":
-        return np.array(observations, dtype=spec.dtype, order="C")
-    numbers = np.asarray(observations)
-    if numbers.dtype.kind not in "iu":  # one-hot already
-        return np.array(observations, dtype=spec.dtype, order="C")
-    first, last = spec.start, spec.start + spec.shape[0] - 1
-    if numbers.size and not (first <= numbers.min() and numbers.max() <= last):
-        raise QuantailError(f"observations must be whole numbers from {first} to {last}, not {numbers}.")
-    vectors: Array = np.eye(spec.shape[0], dtype=spec.dtype)[numbers - spec.start]
-    return vectors
 
 
 class Adapter(gym.Wrapper[Any, Any, Any, Any]):
     """Wrapper that gives observations in their stored dtype and stacks the newest `stack` frames.
 
-    Frames before the first one of an episode are zeros. Actions are those of the environment. Values
-    that are not finite raise an error, and errors of the environment are reported with its name.
+    An observation is an array, or a dict of arrays by path. Frames before the first one of an episode
+    are zeros. Actions are those of the environment, and `info["action_mask"]` says which are allowed,
+    also where the environment has the mask in its observation. Values that are not finite raise an
+    error, and errors of the environment are reported with its name.
+
+    Attributes:
+        action_mask: The actions that are allowed now, [actions], counted from 0; None if the environment
+            does not say so.
     """
+
+    action_mask: Mask | None
 
     def __init__(self, env: Env, stack: int, name: str, family: EnvFamily | None = None) -> None:
         super().__init__(env)
         self.name = name
         self.family = family or EnvFamily()
         self.actions = action_spec(env.action_space, name)
-        self.spec_of_observation = observation_spec(env.observation_space, stack, name)
-        self.observation_space = _space(self.spec_of_observation)
+        space = without_mask(env.observation_space)
+        self.spec_of_observation = observation_spec(space, stack, name)
+        self.observation_space = space_of(self.spec_of_observation)
+        self.action_mask = None
+        self._steps = 0  # of the episode
         self._reseeded_state = ""
-        self._stack = np.zeros((stack, *self.spec_of_observation.shape), self.observation_space.dtype)
+        self._stack = self.spec_of_observation.zeros()  # used if observations are stacked
 
     def reset(
         self, *, seed: int | None = None, options: dict[str, Any] | None = None
-    ) -> tuple[Array, dict[str, Any]]:
+    ) -> tuple[Observation, dict[str, Any]]:
         with self._explain_errors("reset"):
             observation, info = self.env.reset(seed=seed, options=options)
-        self._stack[:] = 0
-        return self._push(observation), info
+        return self._begin(observation, info), info
 
-    def reset_to(self, seed: int, actions: Sequence[int]) -> Array:
+    def reset_to(self, seed: int, actions: Sequence[int]) -> Observation:
         """Reset with this seed, play these actions of a human player, and return the observation.
 
         A player of an ALE game acts at every frame, with any of the console's 18 actions. The frame
@@ -117,7 +63,12 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
         """
         with self._explain_errors("reset_to"):
             observation = self.family.human.start(self.env, seed, actions)
-        self._stack[:] = 0
+        return self._begin(observation, {})
+
+    def _begin(self, observation: Any, info: dict[str, Any]) -> Observation:
+        self._steps = 0
+        map_leaves(lambda leaf: leaf.fill(0), self._stack)
+        self._read_mask(observation, info, over=False)
         return self._push(observation)
 
     def reseed(self, seed: int) -> None:
@@ -167,18 +118,38 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
             return {}
         with self._explain_errors("exact_returns"):
             found = self.family.exact_returns(self.env, policy, discount) or {}
-        return {encode(spec, observation).tobytes(): one for observation, one in found.items()}
+        return {content_of(encode(spec, observation)): one for observation, one in found.items()}
 
-    def step(self, action: Any) -> tuple[Array, float, bool, bool, dict[str, Any]]:
+    def step(self, action: Any) -> tuple[Observation, float, bool, bool, dict[str, Any]]:
         with self._explain_errors("step"):
-            observation, reward, terminated, truncated, info = self.env.step(int(action))
-            reward = float(reward)
+            taken = np.asarray(action) if self.actions.sizes else int(action)
+            observation, reward, terminated, truncated, info = self.env.step(taken)
+            reward, terminated, truncated = float(reward), bool(terminated), bool(truncated)
         if not abs(reward) <= FLOAT32_MAX:
             raise QuantailError(
                 f"{self.name} gave a reward of {reward} for action {action}: rewards must be finite "
                 "float32 numbers."
             )
-        return self._push(observation), reward, bool(terminated), bool(truncated), info
+        self._steps += 1
+        self._read_mask(observation, info, over=terminated)
+        return self._push(observation), reward, terminated, truncated, info
+
+    def _read_mask(self, observation: Any, info: dict[str, Any], *, over: bool) -> None:
+        """Keep the mask that comes with an observation, and put it into `info`."""
+        given = find_mask(observation, info)
+        self.action_mask = None
+        if given is None:
+            return
+        try:
+            self.action_mask = as_mask(given, self.actions)
+        except QuantailError as error:
+            raise QuantailError(f"{self.name} gave a wrong mask: {error}") from error
+        info[MASK] = given
+        if not over and not self.action_mask.any():
+            raise QuantailError(
+                f"{self.name} allows no action after step {self._steps} of the episode: its action mask "
+                "is all zeros, and the episode has not terminated."
+            )
 
     @contextmanager
     def _explain_errors(self, what: str) -> Iterator[None]:
@@ -192,39 +163,27 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
                 f"({Path(last.filename).name}, line {last.lineno})."
             ) from error
 
-    def _push(self, observation: Any) -> Array:
+    def _push(self, observation: Any) -> Observation:
         spec = self.spec_of_observation
-        frame = encode(spec, observation)
-        if frame.shape != spec.shape:
-            raise QuantailError(
-                f"{self.name} gave an observation of shape {frame.shape}; "
-                f"its observation_space says {spec.shape}."
-            )
-        if spec.dtype == "float32" and not np.isfinite(frame).all():
-            raise QuantailError(f"{self.name} gave an observation that is not finite: {frame}.")
-        fits = spec.dtype != "uint8" or getattr(observation, "dtype", None) == np.uint8
-        if not fits and not np.array_equal(frame, observation):
-            raise QuantailError(
-                f"{self.name} gave an observation with values that are not whole numbers from 0 to 255; "
-                "its observation_space says uint8."
-            )
+        try:
+            frame = encode(spec, observation)
+        except ObservationError as error:
+            raise QuantailError(f"{self.name} gave {error}.") from error
+        for path, leaf in spec.leaves.items():
+            found = leaves_of(frame)[path if len(spec.leaves) > 1 else ""]
+            if found.shape != leaf.shape:
+                where = f" in {path}" if path else ""
+                raise QuantailError(
+                    f"{self.name} gave an observation{where} of shape {found.shape}; "
+                    f"its observation_space says {leaf.shape}."
+                )
         if spec.stack == 1:
             return frame
-        self._stack[:-1] = self._stack[1:]
-        self._stack[-1] = frame
-        return self._stack.copy()
+        map_leaves(_append, self._stack, frame)
+        return map_leaves(lambda stack: stack.copy(), self._stack)
 
 
-def newest_frame(spec: ObservationSpec, observation: Array) -> Array:
-    """Return the newest frame of an observation: the observation itself, or the last of its stack."""
-    frame: Array = observation if spec.stack == 1 else observation[-1]
-    return frame
-
-
-def _space(spec: ObservationSpec) -> spaces.Box:
-    kind = np.dtype(spec.dtype)
-    if kind == np.uint8:
-        return spaces.Box(0, 255, spec.input_shape, np.uint8)
-    if kind == np.bool_:
-        return spaces.Box(0, 1, spec.input_shape, np.bool_)  # type: ignore[arg-type]
-    return spaces.Box(-np.inf, np.inf, spec.input_shape, np.float32)
+def _append(stack: Array, frame: Array) -> None:
+    """Add the newest frame to a stack, and remove the oldest one."""
+    stack[:-1] = stack[1:]
+    stack[-1] = frame

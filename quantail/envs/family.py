@@ -3,13 +3,13 @@
 import copy
 import dataclasses
 from collections.abc import Callable, Mapping, Sequence
-from typing import Any, Self, cast
+from typing import Any, Self
 
 import gymnasium as gym
 import numpy as np
-from gymnasium import spaces
 
 from quantail.distributions import ReturnDistribution
+from quantail.envs.actions import action_spec
 from quantail.envs.human import HumanPlay
 from quantail.part_config import NoConfig, fields_of
 
@@ -84,8 +84,9 @@ class EnvFamily:
 
     def action_names(self, env: Env) -> Sequence[str]:
         """Return a name for each action, in their order."""
-        space = cast("spaces.Discrete", env.action_space)
-        return [f"action {number + space.start}" for number in range(int(space.n))]
+        actions = action_spec(env.action_space, self.title)
+        numbers = actions.to_env(np.arange(actions.count)).tolist()
+        return [f"action {' '.join(map(str, one)) if actions.sizes else one}" for one in numbers]
 
     def legend(self, env: Env) -> str:
         """Return what the colours of the rendered image mean; "" if that is unknown."""

@@ -6,12 +6,12 @@ from pathlib import Path
 from typing import Any
 
 import numpy as np
-import torch
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent, Risk, require_agent
 from quantail.distributions import ReturnDistribution
 from quantail.envs import EnvSource, find_family, make, specs_of
+from quantail.envs.actions import Mask
 from quantail.envs.adapt import Adapter
 from quantail.envs.source import name_of, require_fresh
 from quantail.errors import QuantailError
@@ -24,6 +24,7 @@ from quantail.evaluation.protocols import (
 )
 from quantail.evaluation.starts import Recording, Start, draw_starts, read_recording
 from quantail.risk import RiskMeasure, parse_risk
+from quantail.spaces import stack_observations, to_tensors
 from quantail.validation import probability, whole_number
 
 PARALLEL_EPISODES = 8  # environments that play at the same time
@@ -213,9 +214,9 @@ def play_episodes(
     observation, actions = specs_of(adapters[0])
     if (observation, actions.count) != (agent.observation, agent.actions.count):
         raise QuantailError(
-            f"the agent was trained on {name_of(agent.env)} ({agent.observation.shape}, "
-            f"{agent.actions.count} actions) and cannot play {adapters[0].name} "
-            f"({observation.shape}, {actions.count} actions)."
+            f"the agent was trained on {name_of(agent.env)} (observations "
+            f"{agent.observation.describe()}, {agent.actions.count} actions) and cannot play "
+            f"{adapters[0].name} (observations {observation.describe()}, {actions.count} actions)."
         )
     measure = agent.risk if risk is None else parse_risk(risk)
     epsilon, episodes, steps = protocol.epsilon, protocol.episodes, protocol.budget_steps
@@ -233,12 +234,11 @@ def play_episodes(
         explore = [play.generator.random() < epsilon for play in playing]
         greedy = np.zeros(len(playing), np.int64)
         if not all(explore):
-            batch = torch.from_numpy(np.stack([play.observation for play in playing]))
-            greedy = agent.greedy(batch, measure)
+            batch = to_tensors(stack_observations([play.observation for play in playing]))
+            greedy = agent.greedy(batch, measure, stack_masks([play.adapter for play in playing]))
         still = []
         for play, random, best in zip(playing, explore, greedy, strict=True):
-            action = int(play.generator.integers(actions.count)) if random else int(best)
-            play.step(action + actions.start)
+            play.step(play.random_action() if random else int(best))
             if not play.over:
                 still.append(play)
                 continue
@@ -293,11 +293,28 @@ class _Play:
         left = (self.protocol.max_frames - before) // self.protocol.action_repeat
         self.longest = left if self.protocol.max_frames else LONGEST
 
+    def random_action(self) -> int:
+        """Draw an action among those that are allowed."""
+        mask = self.adapter.action_mask
+        if mask is None:
+            return int(self.generator.integers(self.adapter.actions.count))
+        return int(self.generator.choice(np.flatnonzero(mask)))
+
     def step(self, action: int) -> None:
-        self.observation, reward, terminated, truncated, _ = self.adapter.step(action)
+        """Take an action, counted from 0."""
+        taken = self.adapter.actions.to_env(action)
+        self.observation, reward, terminated, truncated, _ = self.adapter.step(taken)
         self.score += reward
         self.length += 1
         self.over = terminated or truncated or self.length >= self.longest
+
+
+def stack_masks(adapters: Sequence[Adapter]) -> Mask | None:
+    """Return the masks of several environments, [environments, actions]; None if they have none."""
+    masks = [adapter.action_mask for adapter in adapters]
+    if all(mask is None for mask in masks):
+        return None
+    return np.stack([np.ones(adapters[0].actions.count, bool) if m is None else m for m in masks])
 
 
 def _complete(finished: dict[int, _Play], episodes: int, steps: int) -> bool:

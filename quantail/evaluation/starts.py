@@ -9,8 +9,8 @@ from typing import Any
 
 import numpy as np
 
-from quantail.envs.adapt import observation_checksum
 from quantail.envs.make import make_player, player_conditions
+from quantail.envs.observations import observation_checksum
 from quantail.envs.source import EnvSource, name_of
 from quantail.errors import QuantailError, damage
 from quantail.files import check_schema, write_text

@@ -13,7 +13,7 @@ from quantail.networks.layers import NoisyLinear, factorised_noise, initialise, 
 from quantail.networks.torsos import Torso
 from quantail.parts import Part
 from quantail.seeds import derived_seed
-from quantail.spaces import ObservationSpec
+from quantail.spaces import Observation, ObservationSpec
 
 TORCH, NUMBA = "torch", "numba"  # compute paths
 
@@ -43,7 +43,7 @@ class ReturnNetwork(nn.Module):
         self.torso.use_dense_products()
         self.kernels = TORCH
 
-    def features(self, observations: Tensor) -> Tensor:
+    def features(self, observations: Observation) -> Tensor:
         """Return ψ(x), [B, d]."""
         features: Tensor = self.torso(observations)
         return features
@@ -62,7 +62,7 @@ class ReturnNetwork(nn.Module):
         for layer in self._noisy:
             layer.noise = None
 
-    def forward(self, observations: Tensor, taus: Tensor) -> Tensor:
+    def forward(self, observations: Observation, taus: Tensor) -> Tensor:
         """Return Z_τ(x, a): taus [B, T] -> [B, T, A]."""
         return self.head.quantiles(self.features(observations), taus)
 

@@ -14,7 +14,7 @@ from quantail.errors import QuantailError
 from quantail.networks.config import NetworkConfig
 from quantail.networks.network import build_network
 from quantail.parts import Part
-from quantail.spaces import ObservationSpec
+from quantail.spaces import ObservationSpec, to_tensors
 from quantail.taus import RandomTaus
 
 BATCH = 3
@@ -36,11 +36,9 @@ def try_network(
     """
     with _explained(f"the torso {config.torso.name} or the head {head.name} cannot be built"):
         network = build_network(config, head, observation, num_actions)
-    dtype = torch.from_numpy(np.zeros(0, observation.dtype)).dtype
-    observations = torch.zeros((BATCH, *observation.input_shape), dtype=dtype)
-    shape = tuple(observation.input_shape)
+    observations = to_tensors(observation.zeros(BATCH))
     torso, of_head = f"torso {config.torso.name}", f"head {head.name}"
-    with _explained(f"{torso} fails on observations of shape {shape}"), _no_randomness(torso):
+    with _explained(f"{torso} fails on observations {observation.describe()}"), _no_randomness(torso):
         features = network.features(observations)
     width = network.torso.num_features
     _require_shape(f"{torso} has num_features {width}, so its features", features, (BATCH, width))

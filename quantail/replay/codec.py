@@ -7,7 +7,7 @@ import numpy as np
 import zstandard as zstd
 from numpy.typing import NDArray
 
-from quantail.spaces import ObservationSpec
+from quantail.spaces import LeafSpec
 
 Array = NDArray[Any]
 
@@ -29,7 +29,7 @@ class FrameCodec:
     best from then on. After a change it compares again, until it finds nothing better.
     """
 
-    def __init__(self, spec: ObservationSpec) -> None:
+    def __init__(self, spec: LeafSpec) -> None:
         self.frame_bytes = spec.frame_bytes
         self.dictionaries: list[bytes] = []
         self._compressors: list[zstd.ZstdCompressor] = []

@@ -6,7 +6,7 @@ import numpy as np
 from numpy.typing import NDArray
 
 from quantail.replay.codec import FrameCodec
-from quantail.spaces import ObservationSpec
+from quantail.spaces import LeafSpec, Observation, ObservationSpec, leaves_of
 
 Index = NDArray[np.int64]
 Array = NDArray[Any]
@@ -17,7 +17,7 @@ OVERHEAD_BYTES = 51  # Python's overhead for a compressed frame, its reference a
 
 
 class Frames(Protocol):
-    """Storage for a fixed number of frames, addressed by their index."""
+    """Storage for a fixed number of frames of one array, addressed by their index."""
 
     def put(self, index: int, frame: Array) -> None:
         """Store a frame."""
@@ -38,7 +38,7 @@ class Frames(Protocol):
 class PlainFrames:
     """Store frames uncompressed in one array."""
 
-    def __init__(self, spec: ObservationSpec, capacity: int) -> None:
+    def __init__(self, spec: LeafSpec, capacity: int) -> None:
         self.frames = np.zeros((capacity, *spec.shape), spec.dtype)
 
     def put(self, index: int, frame: Array) -> None:
@@ -60,7 +60,7 @@ class PlainFrames:
 class CompressedFrames:
     """Compress each frame independently and without loss."""
 
-    def __init__(self, spec: ObservationSpec, capacity: int) -> None:
+    def __init__(self, spec: LeafSpec, capacity: int) -> None:
         self.shape, self.dtype = spec.shape, spec.dtype
         self.codec = FrameCodec(spec)
         self.blobs = np.full(capacity, b"", object)
@@ -109,20 +109,57 @@ class CompressedFrames:
         self.numbers[index] = number
 
 
-def is_compressed(spec: ObservationSpec) -> bool:
-    """Return whether frames of this kind are compressed: large frames of bytes are."""
-    return spec.dtype == "uint8" and spec.frame_bytes >= MIN_COMPRESSED_BYTES
+class ObservationFrames:
+    """Storage for the frames of all arrays of an observation, each in its own dtype."""
+
+    def __init__(self, spec: ObservationSpec, capacity: int) -> None:
+        self.by_path = {path: make_frames(leaf, capacity) for path, leaf in spec.leaves.items()}
+        self._columns = list(self.by_path.values())
+
+    def put(self, index: int, frame: Observation) -> None:
+        """Store the frame of an observation."""
+        for column, leaf in zip(self._columns, leaves_of(frame).values(), strict=True):
+            column.put(index, leaf)
+
+    def read(self, indices: Index, out: Observation) -> None:
+        """Copy the frames at these indices into arrays [indices, *frame]."""
+        for column, leaf in zip(self._columns, leaves_of(out).values(), strict=True):
+            column.read(indices, leaf)
+
+    def arrays(self, indices: Index) -> dict[str, Array]:
+        """Return the frames at these indices as arrays for a file, with their paths in the names."""
+        return {
+            f"{path}:{name}": array
+            for path, column in self.by_path.items()
+            for name, array in column.arrays(indices).items()
+        }
+
+    def restore(self, indices: Index, arrays: dict[str, Array]) -> None:
+        """Store the frames that `arrays` returned."""
+        for path, column in self.by_path.items():
+            own = {k.rpartition(":")[2]: v for k, v in arrays.items() if k.rpartition(":")[0] == path}
+            column.restore(indices, own)
+
+    def remaining_bytes(self, steps: int) -> int:
+        """Estimate the memory that `steps` more frames will take from the size of those stored."""
+        return sum(column.remaining_bytes(steps) for column in self._columns)
 
 
-def make_frames(spec: ObservationSpec, capacity: int) -> Frames:
+def is_compressed(leaf: LeafSpec) -> bool:
+    """Return whether frames of this kind are compressed: large frames of bytes and bits are."""
+    return leaf.dtype in ("uint8", "bool") and leaf.frame_bytes >= MIN_COMPRESSED_BYTES
+
+
+def make_frames(leaf: LeafSpec, capacity: int) -> Frames:
     """Create storage for `capacity` frames of this kind."""
-    return CompressedFrames(spec, capacity) if is_compressed(spec) else PlainFrames(spec, capacity)
+    return CompressedFrames(leaf, capacity) if is_compressed(leaf) else PlainFrames(leaf, capacity)
 
 
 def estimated_frame_bytes(spec: ObservationSpec) -> int:
-    """Estimate the memory of one frame before any frame is seen."""
-    return (
-        spec.frame_bytes // EXPECTED_RATIO + OVERHEAD_BYTES if is_compressed(spec) else spec.frame_bytes
+    """Estimate the memory of one frame of an observation before any is seen."""
+    return sum(
+        leaf.frame_bytes // EXPECTED_RATIO + OVERHEAD_BYTES if is_compressed(leaf) else leaf.frame_bytes
+        for leaf in spec.leaves.values()
     )
 
 

@@ -8,7 +8,7 @@ import numpy as np
 
 from quantail.errors import QuantailError
 from quantail.files import checksum, read_arrays, write_arrays
-from quantail.replay.frames import Index
+from quantail.replay.frames import Array, Index
 from quantail.replay.store import ReplayStore
 from quantail.stateful import State, require_keys
 
@@ -26,6 +26,7 @@ class ReplayJournal:
         self.folder = folder
         self.store = store
         self.segments: list[dict[str, Any]] = []  # oldest first
+        self._fields = (*FIELDS, "masks") if store.num_masked else FIELDS
 
     def state_dict(self) -> dict[str, Any]:
         """Write the new steps and return the list of segments that together hold the store."""
@@ -52,7 +53,7 @@ class ReplayJournal:
         self.folder.mkdir(exist_ok=True)
         name = f"{int(done.sum()):012d}-{int(end.sum()):012d}.safetensors"
         indices = self._indices(begin, end)
-        fields = {field: getattr(self.store, field).flat[indices] for field in FIELDS}
+        fields = {field: self._rows(field)[indices] for field in self._fields}
         write_arrays(self.folder / name, self.store.frames.arrays(indices) | fields)
         return {
             "file": name,
@@ -73,8 +74,8 @@ class ReplayJournal:
             arrays = read_arrays(path)
             indices = self._indices(np.array(segment["begin"]), np.array(segment["end"]))
             store.frames.restore(indices, arrays)
-            for field in FIELDS:
-                getattr(store, field).flat[indices] = arrays[field]
+            for field in self._fields:
+                self._rows(field)[indices] = arrays[field]
             store.written[:] = segment["end"]
         self.segments = list(segments)
 
@@ -93,6 +94,11 @@ class ReplayJournal:
             except OSError as error:
                 failed[path] = error
         return failed
+
+    def _rows(self, field: str) -> Array:
+        """Return a view of a field with one row for each position of the concatenated rings."""
+        array: Array = getattr(self.store, field)
+        return array.reshape(self.store.num_envs * self.store.length, *array.shape[2:])
 
     def _indices(self, begin: Index, end: Index) -> Index:
         """Return the ring indices of steps `begin` to `end`, one environment after another."""

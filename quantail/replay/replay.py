@@ -1,5 +1,7 @@
 """Batches of n-step transitions, rebuilt from the stored frames when they are sampled."""
 
+from functools import partial
+
 import numpy as np
 import torch
 from numpy.typing import NDArray
@@ -10,6 +12,7 @@ from quantail.errors import QuantailError
 from quantail.replay.frames import Index
 from quantail.replay.sampler import Sampler
 from quantail.replay.store import FINAL, TERMINAL, TRUNCATED, ReplayStore
+from quantail.spaces import Array, LeafSpec, map_leaves, row_of, to_tensors
 
 MAX_TRIES = 1000
 
@@ -66,16 +69,22 @@ class Replay:
         end = step + count - terminal  # the step of the bootstrap observation
         discounts = np.where(terminal, 0, powers[count]).astype(np.float32)
         size = len(step)
-        both = np.empty((2 * size, *store.spec.input_shape), store.spec.dtype)
+        both = map_leaves(partial(_empty, count=2 * size), store.spec.tree)
         store.stacks(np.concatenate([env, env]), np.concatenate([step, end]), both)
+        here, after = None, None
+        if store.num_masked:
+            here = torch.from_numpy(store.masks_at(env, step))
+            after = torch.from_numpy(store.masks_at(env, end))
         return Batch(
-            observations=torch.from_numpy(both[:size]),
+            observations=to_tensors(row_of(both, slice(size))),
             actions=torch.from_numpy(store.actions[env, step % store.length].astype(np.int64)),
             rewards=torch.from_numpy(rewards),
             discounts=torch.from_numpy(discounts),
-            next_observations=torch.from_numpy(both[size:]),
+            next_observations=to_tensors(row_of(both, slice(size, None))),
             weights=torch.ones(size) if weights is None else torch.from_numpy(weights),
             indices=torch.from_numpy(store.indices(env, step)),
+            masks=here,
+            next_masks=after,
         )
 
     def can_start(self, env: Index, step: Index) -> NDArray[np.bool_]:
@@ -89,3 +98,8 @@ class Replay:
         ended = (ends & (following < written[:, None])).any(axis=1)
         valid &= ended | (step + self.n_step < written)
         return valid
+
+
+def _empty(leaf: LeafSpec, count: int) -> Array:
+    """Return arrays for as many observations, whose content is not set."""
+    return np.empty((count, *leaf.input_shape), leaf.dtype)

@@ -1,10 +1,12 @@
-"""Ring buffers of frames, actions and rewards, one ring for each environment."""
+"""Ring buffers of frames, masks, actions and rewards, one ring for each environment."""
+
+from functools import partial
 
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.replay.frames import Array, Index, estimated_frame_bytes, make_frames
-from quantail.spaces import ObservationSpec
+from quantail.replay.frames import Array, Index, ObservationFrames, estimated_frame_bytes
+from quantail.spaces import Observation, ObservationSpec, map_leaves
 
 # Flags of a step.
 FIRST = 1  # the first step of an episode: frame stacks do not reach before it
@@ -18,34 +20,47 @@ class ReplayStore:
 
     Step i of an environment holds the observed frame, the action taken and the reward received; the next
     frame is at step i + 1. Steps are numbered from the start of the run, and a ring keeps the newest
-    `length` of them: step i is at position `i % length`.
+    `length` of them: step i is at position `i % length`. If `num_masked` is not 0, a step also holds
+    which of so many actions were allowed, one bit each.
     """
 
-    def __init__(self, spec: ObservationSpec, num_envs: int, capacity: int) -> None:
+    def __init__(self, spec: ObservationSpec, num_envs: int, capacity: int, num_masked: int = 0) -> None:
         self.spec = spec
         self.num_envs = num_envs
         self.length = capacity // num_envs
         shape = (num_envs, self.length)
-        self.frames = make_frames(spec, num_envs * self.length)
+        self.frames = ObservationFrames(spec, num_envs * self.length)
+        self.num_masked = num_masked
+        self.masks = np.zeros((*shape, _mask_bytes(num_masked)), np.uint8)
         self.actions = np.zeros(shape, np.int32)
         self.rewards = np.zeros(shape, np.float32)
         self.flags = np.zeros(shape, np.uint8)
         self.written = np.zeros(num_envs, np.int64)  # steps that each environment has added so far
 
     @staticmethod
-    def bytes_needed(spec: ObservationSpec, capacity: int) -> int:
+    def bytes_needed(spec: ObservationSpec, capacity: int, num_masked: int = 0) -> int:
         """Return the memory for this many steps, an estimate where frames are compressed."""
-        return capacity * (estimated_frame_bytes(spec) + 4 + 4 + 1)
+        return capacity * (estimated_frame_bytes(spec) + _mask_bytes(num_masked) + 4 + 4 + 1)
 
     def add(
-        self, env: int, frame: Array, action: int, reward: float, *, first: bool, terminal: bool
+        self,
+        env: int,
+        frame: Observation,
+        action: int,
+        reward: float,
+        *,
+        first: bool,
+        terminal: bool,
+        mask: NDArray[np.bool_] | None = None,
     ) -> None:
-        """Append a transition: the observed frame, the action taken and the reward received."""
+        """Append a transition: the observed frame and mask, the action taken, the reward received."""
         flags = (FIRST if first else 0) | (TERMINAL if terminal else 0)
-        self._append(env, frame, action, reward, flags)
+        self._append(env, frame, mask, action, reward, flags)
 
-    def truncate(self, env: int, final_frame: Array) -> None:
-        """Mark the episode as truncated after its last transition, in a state with this frame.
+    def truncate(
+        self, env: int, final_frame: Observation, mask: NDArray[np.bool_] | None = None
+    ) -> None:
+        """Mark the episode as truncated after its last transition, in a state with this frame and mask.
 
         If that transition was terminal, for example because a life was lost, nothing needs to be stored.
         """
@@ -53,11 +68,21 @@ class ReplayStore:
         if self.flags[env, last] & TERMINAL:
             return
         self.flags[env, last] |= TRUNCATED
-        self._append(env, final_frame, 0, 0.0, FINAL)
+        self._append(env, final_frame, mask, 0, 0.0, FINAL)
 
-    def _append(self, env: int, frame: Array, action: int, reward: float, flags: int) -> None:
+    def _append(
+        self,
+        env: int,
+        frame: Observation,
+        mask: NDArray[np.bool_] | None,
+        action: int,
+        reward: float,
+        flags: int,
+    ) -> None:
         at = self.written[env] % self.length
         self.frames.put(env * self.length + int(at), frame)
+        if self.num_masked:
+            self.masks[env, at] = 255 if mask is None else np.packbits(mask)
         self.actions[env, at] = action
         self.rewards[env, at] = reward
         self.flags[env, at] = flags
@@ -76,7 +101,12 @@ class ReplayStore:
         flags: NDArray[np.uint8] = self.flags[env, step % self.length]
         return flags
 
-    def stacks(self, env: Index, step: Index, out: Array) -> None:
+    def masks_at(self, env: Index, step: Index) -> NDArray[np.bool_]:
+        """Return which actions were allowed at these steps, [steps, actions]."""
+        packed = self.masks[env, step % self.length]
+        return np.unpackbits(packed, axis=-1, count=self.num_masked).astype(bool)
+
+    def stacks(self, env: Index, step: Index, out: Observation) -> None:
         """Write the stacked observations of these steps to `out`; zeros precede an episode's start."""
         if self.spec.stack == 1:
             self.frames.read(self.indices(env, step), out)
@@ -84,8 +114,9 @@ class ReplayStore:
         at, blank = self._stacked(env, step)
         # [steps, stack], oldest first; blank frames read some stored frame and are zeroed below
         wanted = np.where(blank, step[:, None], at)[:, ::-1]
-        self.frames.read(self.indices(env[:, None], wanted).ravel(), out.reshape(-1, *self.spec.shape))
-        out[blank[:, ::-1]] = 0
+        frames = map_leaves(lambda leaf, array: array.reshape(-1, *leaf.shape), self.spec.tree, out)
+        self.frames.read(self.indices(env[:, None], wanted).ravel(), frames)
+        map_leaves(partial(_blank, which=blank[:, ::-1]), out)
 
     def indices(self, env: Index, step: Index) -> Index:
         """Return the flat indices of steps in the concatenated rings."""
@@ -129,3 +160,12 @@ class ReplayStore:
             valid &= bool((final[1:] == truncated[:-1]).all()) and not truncated[-1:].any()
             if not valid:
                 raise ValueError(f"the steps of environment {env} are not a sequence of episodes")
+
+
+def _blank(stacks: Array, which: NDArray[np.bool_]) -> None:
+    """Zero some frames of stacks [steps, stack, *frame]."""
+    stacks[which] = 0
+
+
+def _mask_bytes(num_actions: int) -> int:
+    return -(-num_actions // 8)

@@ -26,7 +26,7 @@ from quantail.runs.tables import TABLES
 from quantail.spaces import ActionSpec, ObservationSpec
 from quantail.stateful import State
 
-SCHEMA = 1
+SCHEMA = 2  # 1 had a single array in place of the entries of an observation
 LOCK = ".lock"
 SAVED = ".saved"
 LOGGERS = ("tensorboard", "wandb")  # folders of other loggers
@@ -57,6 +57,11 @@ class RunInfo:
             "threads": self.threads,
             "kernels": self.kernels,
         }
+
+    @property
+    def num_masked(self) -> int:
+        """The number of actions in a mask; 0 if the environment has no masks."""
+        return self.actions.count if self.actions.masked else 0
 
     @property
     def preset(self) -> str:
@@ -193,7 +198,7 @@ class RunFolder:
                 env=content["env"],
                 config=_config(path, content["settings"]),
                 observation=ObservationSpec.from_dict(content["observation"]),
-                actions=ActionSpec(**content["actions"]),
+                actions=ActionSpec.from_dict(content["actions"]),
                 protocol=_protocol(path, content["protocol"]),
                 threads=content["threads"],
                 kernels=content["kernels"],

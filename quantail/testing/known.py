@@ -12,7 +12,7 @@ from quantail.spaces import ObservationSpec
 from quantail.taus import TauSampler
 
 ACTIONS, ATOMS = 3, 5
-OBSERVATION = ObservationSpec((ACTIONS * ATOMS,), "float32", "vector")
+OBSERVATION = ObservationSpec.array((ACTIONS * ATOMS,), "float32", "vector")
 
 
 @dataclass(frozen=True)

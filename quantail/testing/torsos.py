@@ -6,12 +6,21 @@ from typing import Any
 
 import numpy as np
 import torch
-from torch import Tensor
 
 from quantail.errors import QuantailError
 from quantail.networks.network import seeded
 from quantail.networks.torsos import Torso
-from quantail.spaces import Array, ObservationSpec
+from quantail.spaces import (
+    Array,
+    LeafSpec,
+    Observation,
+    ObservationSpec,
+    leaves_of,
+    map_leaves,
+    row_of,
+    to_device,
+    to_tensors,
+)
 from quantail.testing.common import NO_RANDOMNESS, answer, asking, close, kept_generators, require
 from quantail.testing.forms import check_config, check_tensor
 from quantail.testing.modules import (
@@ -23,14 +32,14 @@ from quantail.testing.modules import (
 )
 
 OBSERVATIONS = (
-    ObservationSpec((5,), "float32", "vector"),
-    ObservationSpec((4,), "float32", "vector", stack=3),
-    ObservationSpec((6,), "float32", "one-hot"),
-    ObservationSpec((7,), "uint8", "vector"),
-    ObservationSpec((84, 84), "uint8", "hw", stack=4),
-    ObservationSpec((10, 10, 4), "bool", "hwc"),
-    ObservationSpec((44, 40, 3), "uint8", "hwc", stack=2),
-    ObservationSpec((3, 40, 44), "float32", "chw"),
+    ObservationSpec.array((5,), "float32", "vector"),
+    ObservationSpec.array((4,), "float32", "vector", stack=3),
+    ObservationSpec.array((6,), "float32", "one-hot"),
+    ObservationSpec.array((7,), "uint8", "vector"),
+    ObservationSpec.array((84, 84), "uint8", "hw", stack=4),
+    ObservationSpec.array((10, 10, 4), "bool", "hwc"),
+    ObservationSpec.array((44, 40, 3), "uint8", "hwc", stack=2),
+    ObservationSpec.array((3, 40, 44), "float32", "chw"),
 )
 BATCH = 6
 
@@ -88,9 +97,9 @@ class TorsoCase:
     @property
     def kind(self) -> str:
         """The observation in words."""
-        spec = self.observation
-        stack = f" in stacks of {spec.stack}" if spec.stack > 1 else ""
-        return f"{spec.layout} observations {spec.shape} of {spec.dtype}{stack}"
+        return " and ".join(
+            f"{path} " * bool(path) + _words(leaf) for path, leaf in self.observation.leaves.items()
+        )
 
     def build(self, seed: int = 0) -> Torso:
         """Build the torso as a network does."""
@@ -102,18 +111,12 @@ class TorsoCase:
         randomise(torso, seed)
         return torso
 
-    def observations(self, batch: int = BATCH, seed: int = 0) -> Tensor:
-        """Return random observations, [B, *input_shape]."""
-        generator, spec = np.random.default_rng(seed), self.observation
-        shape = (batch, *spec.input_shape)
-        drawn: Array
-        if spec.layout == "one-hot":
-            drawn = np.eye(shape[-1])[generator.integers(0, shape[-1], shape[:-1])]
-        elif np.dtype(spec.dtype).kind == "f":
-            drawn = generator.standard_normal(shape)
-        else:
-            drawn = generator.integers(0, 2 if spec.dtype == "bool" else spec.high + 1, shape)
-        return torch.from_numpy(drawn.astype(spec.dtype))
+    def observations(self, batch: int = BATCH, seed: int = 0) -> Observation:
+        """Return random observations, [B, *input_shape] for every array."""
+        generator = np.random.default_rng(seed)
+        return to_tensors(
+            map_leaves(lambda leaf: _random(leaf, batch, generator), self.observation.tree)
+        )
 
     def check(self) -> None:
         """Run all checks."""
@@ -127,7 +130,7 @@ class TorsoCase:
             self.check_nonnegative()
             self.check_gradients()
             self.check_state()
-        torso, x = self.random().to("meta"), self.observations().to("meta")
+        torso, x = self.random().to("meta"), to_device(self.observations(), torch.device("meta"))
         check_device(self.part, f"features of {self.kind}", lambda: torso(x))
 
     def check_declarations(self) -> None:
@@ -153,8 +156,9 @@ class TorsoCase:
         question = f"features of {batch} {self.kind}"
         for mode in (torch.enable_grad, torch.inference_mode):
             with mode():
-                given = x.clone()
-                found = answer(self.part, question, partial(torso, given), given, rule=NO_RANDOMNESS)
+                given = map_leaves(torch.clone, x)
+                leaves = leaves_of(given).values()
+                found = answer(self.part, question, partial(torso, given), *leaves, rule=NO_RANDOMNESS)
             check_tensor(self.part, question, found, (batch, torso.num_features))
 
     def check_rows(self) -> None:
@@ -163,7 +167,7 @@ class TorsoCase:
         together = torso(x)
         for rows, did in (([3, 0, 5, 1, 4, 2], "permuted"), ([2], "split"), ([0, 1, 2], "split")):
             require(
-                close(torso(x[rows]), together[rows], 1e-4),
+                close(torso(row_of(x, rows)), together[rows], 1e-4),
                 self.part,
                 f"gives an observation other features when the batch is {did}",
                 "features must not depend on the other observations of the batch "
@@ -218,3 +222,21 @@ class TorsoCase:
                 return [torso(x)]
 
         check_copies(self.part, self.random(), self.build(1), ask)
+
+
+def _words(leaf: LeafSpec) -> str:
+    stack = f" in stacks of {leaf.stack}" if leaf.stack > 1 else ""
+    return f"{leaf.layout} observations {leaf.shape} of {leaf.dtype}{stack}"
+
+
+def _random(leaf: LeafSpec, batch: int, generator: np.random.Generator) -> Array:
+    """Return random arrays of this kind, [B, *input_shape]."""
+    shape = (batch, *leaf.input_shape)
+    drawn: Array
+    if leaf.layout == "one-hot":
+        drawn = np.eye(shape[-1])[generator.integers(0, shape[-1], shape[:-1])]
+    elif np.dtype(leaf.dtype).kind == "f":
+        drawn = generator.standard_normal(shape)
+    else:
+        drawn = generator.integers(0, 2 if leaf.dtype == "bool" else leaf.high + 1, shape)
+    return drawn.astype(leaf.dtype)

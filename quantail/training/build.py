@@ -10,6 +10,7 @@ from quantail.agents.agent import Agent
 from quantail.collecting.clock import Clock
 from quantail.collecting.collector import Collector, LocalCollector
 from quantail.envs import EnvSource, make
+from quantail.envs.vector import LocalEnvs
 from quantail.learning.learner import Learner, build_learner
 from quantail.networks import build_network
 from quantail.replay import Replay, ReplayJournal, ReplayStore
@@ -87,7 +88,7 @@ def build_parts(
         noise=generators["learning-noise"],
         device=device,
     )
-    store = ReplayStore(info.observation, s.run.total_envs, s.replay.buffer_size)
+    store = ReplayStore(info.observation, s.run.total_envs, s.replay.buffer_size, info.num_masked)
     sampler = s.replay.sampler.build(store, generators["replay"])
     replay = Replay(store, sampler, s.learner.batch_size, s.learner.n_step, s.learner.discount)
     journal = ReplayJournal(folder.replay, store)
@@ -160,7 +161,7 @@ def _build_collector(
 
         return RayCollector(info, source, risk, learner, clock, store.truncate, warn)
     actor = Actor(
-        [make(source, s.environment) for _ in range(s.run.num_envs)],
+        LocalEnvs([make(source, s.environment) for _ in range(s.run.num_envs)]),
         learner.online,
         risk,
         learner.device,
@@ -169,5 +170,6 @@ def _build_collector(
         taus=generators["acting-taus"],
         noise=generators["acting-noise"],
         strategy=s.exploration.strategy.build(),
+        masked=info.actions.masked,
     )
     return LocalCollector(actor, clock, store.truncate)

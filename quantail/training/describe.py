@@ -19,12 +19,12 @@ def replay_bytes(info: RunInfo) -> int:
     """Return the memory that the replay buffer needs, with its sampler."""
     capacity = info.config.replay.buffer_size
     sampling: int = info.config.replay.sampler.find().bytes_needed(capacity)
-    return ReplayStore.bytes_needed(info.observation, capacity) + sampling
+    return ReplayStore.bytes_needed(info.observation, capacity, info.num_masked) + sampling
 
 
 def description(folder: RunFolder, info: RunInfo, device: torch.device) -> dict[str, str]:
     """Return the lines that describe a run before it starts."""
-    s, shape = info.config, "×".join(str(n) for n in info.observation.input_shape)
+    s = info.config
     distribution = s.head.find().describe(s.head.config)
     values = s.to_dict()
     parts = [one for one in ("double", "dueling", "noisy") if values.get(one)]
@@ -41,11 +41,11 @@ def description(folder: RunFolder, info: RunInfo, device: torch.device) -> dict[
     frames = f" ({s.run.steps * info.frames_per_step:,} frames)" if info.frames_per_step > 1 else ""
     agent = f"{s.run.agent} {', '.join(parts_of(s))}".strip()
     memory = f"{human_bytes(replay_bytes(info))} of memory"
-    if is_compressed(info.observation):
+    if any(map(is_compressed, info.observation.leaves.values())):
         memory = f"about {memory}, compressed"
     return {
-        "environment": f"{info.env}{several}: observations of shape {shape}, "
-        f"{counted(info.actions.count, 'action')}",
+        "environment": f"{info.env}{several}: observations {info.observation.describe()}, "
+        f"{counted(info.actions.count, 'action')}{' with masks' if info.actions.masked else ''}",
         "agent": f"{agent}, preset {info.preset}, risk measure {s.risk.describe()}",
         "learning": learning,
         "replay": f"the last {s.replay.buffer_size:,} steps, {s.replay.sampler.label} sampling, "

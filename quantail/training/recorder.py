@@ -37,9 +37,10 @@ class Recorder:
             training_reward(self.config.environment, transition.reward),
             first=transition.first,
             terminal=transition.ends_return,
+            mask=transition.mask,
         )
         if transition.truncated:
-            self.store.truncate(transition.env, transition.next_frame)
+            self.store.truncate(transition.env, transition.next_frame, transition.next_mask)
         if transition.finished:
             self._end(transition, transition.finished)
 

@@ -311,6 +311,11 @@ def pick_device(name: str) -> torch.device:
 
 
 def _specs(source: EnvSource, config: Config) -> tuple[ObservationSpec, ActionSpec]:
+    """Return the specs of an environment. Whether it has masks shows at its first reset."""
     env = make(source, config.environment)
-    env.close()
-    return specs_of(env)
+    try:
+        env.reset(seed=0)
+        observation, actions = specs_of(env)
+        return observation, replace(actions, masked=env.action_mask is not None)
+    finally:
+        env.close()

@@ -159,12 +159,12 @@ def draw_quantiles(axes: Axes, agent: Agent, moment: Moment) -> str:
     taus = midpoints(TAU_COUNT).numpy()
     returns = agent.returns(moment.observation)
     curves, means = np.sort(returns.quantile(taus), axis=0), returns.mean()
-    start = agent.actions.start
-    chosen = int(agent.act(moment.observation, "neutral")) - start
-    averse = int(agent.act(moment.observation, CVaR(0.1))) - start
+    seen, allowed, spec = moment.observation, moment.allowed, agent.actions
+    chosen = int(spec.from_env(agent.act(seen, "neutral", mask=allowed)))
+    averse = int(spec.from_env(agent.act(seen, CVaR(0.1), mask=allowed)))
     for action in range(agent.actions.count):
         choosers = [name for name, best in (("mean", chosen), ("CVaR(0.1)", averse)) if best == action]
-        name = moment.actions[action] if moment.actions else f"action {action + start}"
+        name = moment.actions[action] if moment.actions else f"action {spec.to_env(action)}"
         label = f"{name}, mean {means[action]:.2f}"
         if choosers:
             label += f": best by {' and '.join(choosers)}"

@@ -8,6 +8,7 @@ from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
 from quantail.envs import EnvSource
+from quantail.envs.actions import Mask
 from quantail.taus import midpoints
 from quantail.viewing.pictures import picture_of, with_pictures
 
@@ -23,32 +24,37 @@ class Moment:
     picture: NDArray[np.uint8] | None  # RGB, if the environment renders one
     why: str = ""
     actions: tuple[str, ...] = ()  # their names
+    allowed: Mask | None = None  # the actions that are, [actions]; None if all are
 
 
 def find_moments(agent: Agent, env: EnvSource | None = None, *, seed: int = 1) -> list[Moment]:
     """Return the start of an episode, and the steps with the most different values and widest return."""
     played = with_pictures(env or agent.env, agent)
+
+    def moment_at(step: int, why: str) -> Moment:
+        picture = picture_of(played)
+        return Moment(step, observation, picture, why, names, played.action_mask)
+
     try:
         observation, _ = played.reset(seed=seed)
         names = tuple(played.action_names())
-        first = Moment(0, observation, picture_of(played), "the start", names)
+        first = moment_at(0, "the start")
         decisive: Moment | None = None
         uncertain: Moment | None = None
         most_different, most_spread = -np.inf, 1e-6
         taus = midpoints(32).numpy()
         for step in range(MAX_STEPS):
             values = agent.values(observation)
-            action = agent.act(observation)
-            distribution = agent.quantiles(observation, taus)[:, int(action) - agent.actions.start]
+            taken = agent.act(observation, mask=played.action_mask)
+            action = int(agent.actions.from_env(taken))
+            distribution = agent.quantiles(observation, taus)[:, action]
             if np.ptp(values) > most_different:
                 most_different = np.ptp(values)
-                decisive = Moment(step, observation, picture_of(played), "actions differ most", names)
+                decisive = moment_at(step, "actions differ most")
             if distribution.std() > most_spread:
                 most_spread = distribution.std()
-                uncertain = Moment(
-                    step, observation, picture_of(played), "return is most uncertain", names
-                )
-            observation, _, terminated, truncated, _ = played.step(action)
+                uncertain = moment_at(step, "return is most uncertain")
+            observation, _, terminated, truncated, _ = played.step(taken)
             if terminated or truncated:
                 break
     finally:

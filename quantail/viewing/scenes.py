@@ -8,6 +8,7 @@ import torch
 from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
+from quantail.envs.actions import Mask
 from quantail.risk import RiskMeasure
 from quantail.taus import midpoints
 
@@ -23,19 +24,25 @@ class Scene:
     distribution: Array  # [taus, actions], at TAUS, sorted
     means: Array  # [actions]
     values: Array  # [actions], Q_β under the risk measure
-    chosen: int  # the best action under the risk measure, counted from 0
+    chosen: int  # the best allowed action under the risk measure, counted from 0
     crossing: float | None = None  # share of neighbouring quantiles out of order before they were sorted
+    allowed: Mask | None = None  # [actions]; None if all are
 
 
 def make_scene(
-    agent: Agent, observation: Any, risk: RiskMeasure, picture: NDArray[np.uint8] | None
+    agent: Agent,
+    observation: Any,
+    risk: RiskMeasure,
+    picture: NDArray[np.uint8] | None,
+    allowed: Mask | None = None,
 ) -> Scene:
-    """Predict the return of every action, and choose the best one under the risk measure."""
+    """Predict the return of every action, and choose the best allowed one under the risk measure."""
     returns = agent.returns(observation)
     means = returns.mean()
     values = means if risk.is_neutral else returns.value(risk)
     distribution = np.sort(returns.quantile(TAUS).astype(np.float64), axis=0)
-    return Scene(picture, distribution, means, values, int(values.argmax()), returns.crossing(TAUS))
+    chosen = int((values if allowed is None else np.where(allowed, values, -np.inf)).argmax())
+    return Scene(picture, distribution, means, values, chosen, returns.crossing(TAUS), allowed)
 
 
 def densities(distribution: Array, grid: Array) -> Array:

@@ -88,9 +88,10 @@ def play_decisions(
     observation, _ = env.reset(seed=seed)
     score = 0.0
     for step in range(steps):
-        scene = make_scene(agent, observation, risk, picture_of(env))
+        scene = make_scene(agent, observation, risk, picture_of(env), env.action_mask)
         yield Decision(scene, step, score)
-        observation, reward, terminated, truncated, _ = env.step(scene.chosen + agent.actions.start)
+        action = agent.actions.to_env(scene.chosen)
+        observation, reward, terminated, truncated, _ = env.step(action)
         score += reward
         if terminated or truncated:
             return

@@ -9,9 +9,10 @@ from typing import Any, Literal
 import numpy as np
 from numpy.typing import NDArray
 
-from quantail.envs.adapt import Adapter, observation_checksum
+from quantail.envs.adapt import Adapter
 from quantail.envs.human import Colour
 from quantail.envs.make import make_player
+from quantail.envs.observations import observation_checksum
 from quantail.errors import QuantailError
 from quantail.evaluation.starts import MARK_EVERY, Game, Recording, read_recording
 from quantail.extras import require_extra

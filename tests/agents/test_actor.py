@@ -6,6 +6,7 @@ import torch
 
 from quantail.agents.actor import Actor
 from quantail.envs import make, specs_of
+from quantail.envs.vector import LocalEnvs
 from quantail.recipes import compose
 from quantail.risk import CVaR, Neutral, parse_risk
 from quantail.schedules import linear
@@ -19,7 +20,7 @@ def actor(env="CartPole-v1", envs=2, risk=None, seed=0, **changes):
     network = build_network(settings, spec, actions.count, seed=1)
     generators = [np.random.default_rng([seed, k]) for k in range(4)]
     mine = Actor(
-        made,
+        LocalEnvs(made),
         network,
         risk or Neutral(),
         torch.device("cpu"),
@@ -61,8 +62,8 @@ def test_epsilon_is_the_share_of_random_actions():
     greedy_only = actor(envs=50)
     differ = 0
     for _ in range(40):
-        mine.observations.copy_(torch.randn(50, 4, generator=torch.Generator().manual_seed(1)))
-        greedy_only.observations.copy_(mine.observations)
+        mine.observations[:] = np.random.default_rng(1).standard_normal((50, 4))
+        greedy_only.observations[:] = mine.observations
         differ += (mine.choose(0.4) != greedy_only.choose(0.0)).sum()
     # Two actions: a random one differs from the greedy one half of the time.
     assert differ / 2000 == pytest.approx(0.2, abs=0.04)
@@ -82,7 +83,7 @@ def test_acting_is_greedy_on_the_distorted_value_of_fresh_levels():
     taus = 0.1 * seen[0]
     assert taus.shape == (4, 16)
     with torch.no_grad():
-        expected = mine.network(mine.observations, taus).mean(1).argmax(1)
+        expected = mine.network(torch.from_numpy(mine.observations), taus).mean(1).argmax(1)
     assert actions.tolist() == expected.tolist()
     mine.choose(0.0)
     assert not torch.equal(seen[0], seen[1])
@@ -92,11 +93,15 @@ def test_an_episode_replayed_from_its_seed_stands_where_it_stood():
     mine = actor("MinAtar/Breakout-v1", envs=2)
     for _ in range(25):
         mine.play(mine.choose(1.0))
-    stood, episodes = mine.observations.clone(), list(mine.episodes)
+    stood, episodes = mine.observations.copy(), list(mine.episodes)
     other = actor("MinAtar/Breakout-v1", envs=2, seed=5)
-    for index in range(2):
-        assert other.replay_episode(index, episodes[index], stood[index].numpy())
-    assert torch.equal(other.observations, stood)
+    assert other.continue_episodes(episodes, stood) == []
+    assert (other.observations == stood).all()
+    assert other.episodes == episodes
+    wrong = stood.copy()
+    wrong[1] = ~wrong[1]
+    assert other.continue_episodes(episodes, wrong) == [1]
+    assert other.episodes[1].actions == []
 
 
 def test_a_schedule_waits_then_falls_on_a_line_then_stays():

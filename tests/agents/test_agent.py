@@ -1,15 +1,17 @@
+import gymnasium as gym
 import numpy as np
 import pytest
 import torch
 
 import quantail
 from quantail.agents.agent import Agent
+from quantail.envs.observations import observation_spec
 from quantail.errors import QuantailError
 from quantail.risk import CVaR, Neutral, Wang
 from quantail.spaces import ActionSpec, ObservationSpec
 from tests.helpers.configs import build_network, config
 
-VECTOR = ObservationSpec((3,), "float32", "vector")
+VECTOR = ObservationSpec.array((3,), "float32", "vector")
 
 
 def agent(spec=VECTOR, actions=4, start=0, **changes):
@@ -92,15 +94,14 @@ def test_actions_are_counted_as_the_environment_does():
 
 
 def test_a_whole_number_is_an_observation_where_the_environment_gives_numbers():
-    spec = ObservationSpec((5,), "float32", "one-hot", 1, 10)
-    mine = agent(spec)
+    mine = agent(observation_spec(gym.spaces.Discrete(5, start=10), 1, "numbers"))
     batch = mine.act(np.arange(10, 15))
     assert [mine.act(n) for n in range(10, 15)] == batch.tolist()
     assert mine.quantiles(12, [0.5]).shape == (1, 4)
-    one_hot = np.eye(5, dtype=np.float32)
+    one_hot = np.eye(5, dtype=np.bool_)
     assert mine.act(one_hot).tolist() == batch.tolist()
     assert mine.act(one_hot[3]) == batch[3]
-    stacked = agent(ObservationSpec((5,), "float32", "one-hot", 2))
+    stacked = agent(observation_spec(gym.spaces.Discrete(5), 2, "numbers"))
     assert isinstance(stacked.act([0, 1]), int)
     assert stacked.act([[0, 1], [2, 2]]).shape == (2,)
     assert stacked.act([0, 1]) == stacked.act(one_hot[:2])
@@ -109,7 +110,7 @@ def test_a_whole_number_is_an_observation_where_the_environment_gives_numbers():
 def test_an_observation_of_the_wrong_shape_is_refused_with_the_right_one():
     with pytest.raises(QuantailError, match=r"shape \(3,\), one or a batch of them, not \(4,\)"):
         agent().act(np.zeros(4))
-    stacked = agent(ObservationSpec((84, 84), "uint8", "hw", 4))
+    stacked = agent(ObservationSpec.array((84, 84), "uint8", "hw", 4))
     with pytest.raises(QuantailError, match=r"quantail\.make gives"):
         stacked.act(np.zeros((84, 84), np.uint8))
 

@@ -4,7 +4,8 @@ import pytest
 from gymnasium import spaces
 
 from quantail.envs import find_family, make, specs_of
-from quantail.envs.adapt import Adapter, observation_spec
+from quantail.envs.adapt import Adapter
+from quantail.envs.observations import observation_spec
 from quantail.envs.source import require_fresh
 from quantail.errors import QuantailError
 from quantail.recipes import compose
@@ -96,9 +97,9 @@ def test_errors_of_an_environment_are_reported_with_its_name_and_line():
 
 
 def test_uint8_observations_are_scaled_by_their_highest_value():
-    assert observation_spec(spaces.Box(0, 255, (4,), np.uint8), 1, "x").scale == 1 / 255
-    assert observation_spec(spaces.Box(0, 1, (4,), np.uint8), 1, "x").scale == 1
-    assert observation_spec(spaces.MultiBinary(4), 1, "x").scale == 1
+    assert observation_spec(spaces.Box(0, 255, (4,), np.uint8), 1, "x").tree.scale == 1 / 255
+    assert observation_spec(spaces.Box(0, 1, (4,), np.uint8), 1, "x").tree.scale == 1
+    assert observation_spec(spaces.MultiBinary(4), 1, "x").tree.scale == 1
 
 
 def test_a_registered_environment_needs_no_render_mode_and_its_limit_can_be_raised():
@@ -153,25 +154,32 @@ def test_discrete_observations_become_one_hot_vectors_that_count_from_their_star
         (spaces.Box(0, 1, (8, 5, 5), np.float32), "chw", "float32"),
         (spaces.Box(0, 255, (120, 160, 3), np.uint8), "hwc", "uint8"),
         (spaces.Box(0, 255, (3, 120, 160), np.uint8), "chw", "uint8"),
+        (spaces.Box(0, 255, (4, 96, 96, 3), np.uint8), "nhwc", "uint8"),
+        (spaces.Box(0, 255, (4, 3, 96, 96), np.uint8), "nchw", "uint8"),
+        (spaces.Box(0, 1, (2, 2), np.float32), "vector", "float32"),
+        (spaces.Box(0, 1, (), np.float64), "vector", "float32"),
+        (spaces.Box(-5, 5, (3,), np.int64), "vector", "float32"),
+        (spaces.Discrete(4), "one-hot", "bool"),
+        (spaces.MultiDiscrete([2, 3]), "one-hot", "bool"),
     ],
 )
 def test_the_layout_of_an_observation_follows_its_space(space, layout, dtype):
-    spec = observation_spec(space, 1, "x")
-    assert (spec.layout, spec.dtype) == (layout, dtype)
+    leaf = observation_spec(space, 1, "x").tree
+    assert (leaf.layout, leaf.dtype) == (layout, dtype)
 
 
 @pytest.mark.parametrize(
     "space",
     [
-        spaces.Dict(a=spaces.Discrete(2)),
-        spaces.Tuple([spaces.Discrete(2)]),
-        spaces.Box(0, 1, (2, 2), np.float32),
-        spaces.Box(0, 1, (2, 2, 2, 2), np.float32),
+        spaces.Text(5),
+        spaces.Dict(a=spaces.Discrete(2), b=spaces.Tuple([spaces.Sequence(spaces.Discrete(2))])),
+        spaces.Graph(spaces.Box(0, 1, (2,)), None),
+        spaces.Dict(),
     ],
     ids=str,
 )
 def test_unsupported_observations_are_refused_with_a_suggestion(space):
-    with pytest.raises(QuantailError, match="FlattenObservation"):
+    with pytest.raises(QuantailError, match=r"X-v0 has observations (of type|without)"):
         observation_spec(space, 1, "X-v0")
 
 

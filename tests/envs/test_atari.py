@@ -120,7 +120,7 @@ def test_sticky_actions_repeat_the_previous_action_with_the_given_probability():
 def test_every_id_of_a_game_gets_the_same_preprocessing(name):
     env = make(name, compose("atari-paper", {}).environment)
     spec, actions = specs_of(env)
-    assert (spec.input_shape, spec.dtype, actions.count) == ((4, 84, 84), "uint8", 6)
+    assert (spec.tree.input_shape, spec.tree.dtype, actions.count) == ((4, 84, 84), "uint8", 6)
     first, _ = env.reset(seed=3)
     reference = make("ALE/Pong-v5", compose("atari-paper", {}).environment)
     np.testing.assert_array_equal(first, reference.reset(seed=3)[0])
@@ -154,7 +154,7 @@ def test_the_frame_size_is_that_of_the_resized_screen(side):
     screens = env.unwrapped._screens
     env.reset(seed=0)
     frame, *_ = env.step(3)
-    assert specs_of(env)[0].shape == (side, side)
+    assert specs_of(env)[0].tree.shape == (side, side)
     np.testing.assert_array_equal(frame, shrink(screens.max(axis=0), side))
 
 

@@ -34,5 +34,6 @@ def test_an_episode_is_a_function_of_its_seed_and_its_actions(game):
 def test_observations_are_those_of_minatar_and_depend_on_the_seed():
     env = make("MinAtar/Seaquest-v1", compose("minatar", {}).environment)
     spec, actions = specs_of(env)
-    assert (spec.shape, spec.dtype, spec.layout, actions.count) == ((10, 10, 10), "bool", "hwc", 6)
+    board = spec.tree
+    assert (board.shape, board.dtype, board.layout, actions.count) == ((10, 10, 10), "bool", "hwc", 6)
     assert any(play(env, seed)[0].tobytes() != play(env, 0)[0].tobytes() for seed in range(1, 4))

@@ -42,7 +42,7 @@ class Oracle(Agent):
     def state(self, observation):
         return self.world.states[int(np.argmax(observation))]
 
-    def act(self, observation, risk=None):
+    def act(self, observation, risk=None, mask=None):
         measure = parse_risk(risk or self.risk)
         if measure not in self.policies:
             self.policies[measure] = solve(self.world, measure).policy
@@ -193,7 +193,7 @@ class ExactAgent(Agent):
         base = agent(env, n_step=1, **changes)
         super().__init__(base.network, base.config, base.observation, base.actions, env, base.risk)
 
-    def act(self, observation, risk=None):
+    def act(self, observation, risk=None, mask=None):
         return 0
 
     def quantiles(self, observation, taus):

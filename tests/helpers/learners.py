@@ -9,7 +9,7 @@ from quantail.risk import Neutral
 from quantail.spaces import ObservationSpec
 from tests.helpers.configs import build_network, config
 
-SPEC = ObservationSpec((3,), "float32", "vector")
+SPEC = ObservationSpec.array((3,), "float32", "vector")
 SMALL = {"mlp_sizes": (16,), "head_size": 16, "learning_rate": 1e-3}
 
 

@@ -11,8 +11,8 @@ from quantail.recipes import compose
 from quantail.risk import parse_risk
 from quantail.spaces import ObservationSpec
 
-VECTOR = ObservationSpec((6,), "float32", "", 1)
-IMAGE = ObservationSpec((10, 10, 4), "bool", "hwc", 1)
+VECTOR = ObservationSpec.array((6,), "float32", "vector")
+IMAGE = ObservationSpec.array((10, 10, 4), "bool", "hwc", 1)
 FAMILIES = {
     "iqn": {},
     "iqn cvar": {"risk": "cvar:0.25"},
@@ -37,7 +37,7 @@ def learner(kernels, image=False, risk="neutral", **changes):
 
 def batch(number, image=False):
     generator = torch.Generator().manual_seed(number)
-    shape = (16, 1, *(IMAGE if image else VECTOR).shape)
+    shape = (16, 1, *(IMAGE if image else VECTOR).tree.shape)
     seen = [torch.randn(shape, generator=generator) for _ in range(2)]
     seen = [one > 1.3 for one in seen] if image else seen
     draws = torch.rand(3, 16, generator=generator)

@@ -13,7 +13,7 @@ from quantail.taus import midpoint_taus, midpoints
 from tests.helpers.configs import build_network, config
 from tests.helpers.learners import given
 
-VECTOR = ObservationSpec((5,), "float32", "vector")
+VECTOR = ObservationSpec.array((5,), "float32", "vector")
 ACTIONS = 3
 
 

@@ -207,7 +207,7 @@ def test_without_numba_or_with_a_broken_one_there_are_no_kernels(monkeypatch, ca
 
 @pytest.mark.parametrize(("height", "width", "channels"), [(10, 10, 4), (3, 3, 1), (5, 8, 7)])
 def test_the_convolution_is_that_of_float64(height, width, channels):
-    spec = ObservationSpec((height, width, channels), "float32", "hwc", 1)
+    spec = ObservationSpec.array((height, width, channels), "float32", "hwc", 1)
     torso = TORSOS["minatar"](spec, NoConfig())
     initialise(torso, torch.Generator().manual_seed(0))
     exact = copy.deepcopy(torso).double().layers[1]
@@ -227,6 +227,22 @@ def test_the_convolution_is_that_of_float64(height, width, channels):
         assert_close(mine, one)
     with torch.no_grad():
         np.testing.assert_array_equal(torso(images), features.detach())
+
+
+def test_the_convolution_takes_a_gradient_that_is_a_part_of_a_larger_one():
+    torso = TORSOS["minatar"](ObservationSpec.array((12, 12, 3), "uint8", "hwc"), NoConfig())
+    initialise(torso, torch.Generator().manual_seed(0))
+    generator = torch.Generator().manual_seed(1)
+    images = torch.randint(256, (8, 12, 12, 3), dtype=torch.uint8, generator=generator)
+
+    def gradients():
+        beside = torch.cat([torso(images), torch.ones(8, 5)], dim=1)
+        return torch.autograd.grad(beside.square().sum(), list(torso.parameters()))
+
+    expected = gradients()
+    assert torso.use_kernels()
+    for found, wanted in zip(gradients(), expected, strict=True):
+        assert_close(found, wanted, 1e-4)
 
 
 @pytest.mark.parametrize("kappa", [0.0, 0.1, 1.0])

@@ -13,14 +13,14 @@ from quantail.networks.torsos.mlp import MLPConfig
 from quantail.spaces import ObservationSpec
 from tests.helpers.configs import build_network, build_torso, config
 
-ATARI = ObservationSpec((84, 84), "uint8", "hw", 4)
-MINATAR = ObservationSpec((10, 10, 6), "bool", "hwc")
-VECTOR = ObservationSpec((5,), "float32", "vector")
+ATARI = ObservationSpec.array((84, 84), "uint8", "hw", 4)
+MINATAR = ObservationSpec.array((10, 10, 6), "bool", "hwc")
+VECTOR = ObservationSpec.array((5,), "float32", "vector")
 
 
 def some(spec, batch=3, seed=0):
     rng = np.random.default_rng(seed)
-    return torch.from_numpy((255 * rng.random((batch, *spec.input_shape))).astype(spec.dtype))
+    return torch.from_numpy((255 * rng.random((batch, *spec.tree.input_shape))).astype(spec.tree.dtype))
 
 
 def torso(spec, name="auto"):
@@ -115,15 +115,15 @@ def test_bytes_are_scaled_by_255_once_and_floats_not_at_all():
     entrance = torso(ATARI).layers[0]
     white = torch.full((1, 4, 84, 84), 255, dtype=torch.uint8)
     assert entrance(white).unique().tolist() == [1.0]
-    floats = ObservationSpec((84, 84), "float32", "hw", 4)
+    floats = ObservationSpec.array((84, 84), "float32", "hw", 4)
     again = torso(floats).layers[0]
     assert again(white.float() / 255).unique().tolist() == [1.0]
     assert torso(MINATAR).layers[0](torch.ones(1, 10, 10, 6)).max() == 1
 
 
 def test_channels_are_found_in_either_layout_and_stacks_keep_their_order():
-    last = ObservationSpec((12, 10, 3), "uint8", "hwc", 2)
-    first = ObservationSpec((3, 12, 10), "uint8", "chw", 2)
+    last = ObservationSpec.array((12, 10, 3), "uint8", "hwc", 2)
+    first = ObservationSpec.array((3, 12, 10), "uint8", "chw", 2)
     images = some(last)  # [batch, stack, h, w, c]
     there, here = torso(last).layers[0], torso(first).layers[0]
     torch.testing.assert_close(there(images), here(images.movedim(-1, -3)))
@@ -188,7 +188,11 @@ def test_a_heads_weights_do_not_depend_on_the_torso():
 
 @pytest.mark.parametrize(
     ("name", "spec"),
-    [("nature", VECTOR), ("nature", MINATAR), ("minatar", ObservationSpec((2, 9, 3), "uint8", "hwc"))],
+    [
+        ("nature", VECTOR),
+        ("nature", MINATAR),
+        ("minatar", ObservationSpec.array((2, 9, 3), "uint8", "hwc")),
+    ],
 )
 def test_a_torso_that_does_not_fit_the_observation_is_refused(name, spec):
     with pytest.raises(QuantailError, match=f"torso {name} takes images"):

@@ -165,7 +165,7 @@ class Tanh(Torso):
     num_features = 128
 
     def __init__(self):
-        super().__init__(ObservationSpec((4,), "float32", "vector"), NoConfig())
+        super().__init__(ObservationSpec.array((4,), "float32", "vector"), NoConfig())
         self.linear = torch.nn.Linear(4, 128)
 
     def forward(self, x):
@@ -190,7 +190,7 @@ def test_behind_a_torso_with_negative_features_no_zeros_are_skipped_and_gradient
 
 @pytest.mark.parametrize(("preset", "env"), [("small", (4,)), ("minatar", (10, 10, 4))])
 def test_the_built_in_torsos_say_that_they_end_in_a_relu(preset, env):
-    spec = ObservationSpec(env, "float32", "vector" if len(env) == 1 else "hwc")
+    spec = ObservationSpec.array(env, "float32", "vector" if len(env) == 1 else "hwc")
     network = build_network(compose(preset, {}), spec, 3)
     assert network.torso.nonnegative
     assert network.head.sparse

@@ -13,10 +13,10 @@ from quantail.recipes import compose
 from quantail.spaces import ObservationSpec
 from tests.helpers.configs import build_network, build_torso, config
 
-ATARI = ObservationSpec((84, 84), "uint8", "hw", 4)
-MINATAR = ObservationSpec((10, 10, 6), "bool", "hwc")
-VECTOR = ObservationSpec((5,), "float32", "vector")
-FLOATS = ObservationSpec((3, 7, 10), "float32", "chw")
+ATARI = ObservationSpec.array((84, 84), "uint8", "hw", 4)
+MINATAR = ObservationSpec.array((10, 10, 6), "bool", "hwc")
+VECTOR = ObservationSpec.array((5,), "float32", "vector")
+FLOATS = ObservationSpec.array((3, 7, 10), "float32", "chw")
 
 
 def impala(spec, width=1):
@@ -64,13 +64,14 @@ def test_impala_halves_the_sides_three_times_and_its_width_multiplies_the_channe
     spec, width, features
 ):
     torso = impala(spec, width)
-    images = np.random.default_rng(0).integers(0, 2, (2, *spec.input_shape)).astype(spec.dtype)
+    shape, dtype = spec.tree.input_shape, spec.tree.dtype
+    images = np.random.default_rng(0).integers(0, 2, (2, *shape)).astype(dtype)
     assert torso.num_features == features
     assert torso(torch.from_numpy(images)).shape == (2, features)
 
 
 def test_impala_takes_images_of_one_pixel_and_refuses_vectors():
-    assert impala(ObservationSpec((1, 1, 3), "uint8", "hwc")).num_features == 32
+    assert impala(ObservationSpec.array((1, 1, 3), "uint8", "hwc")).num_features == 32
     with pytest.raises(QuantailError, match="torso impala takes images; the observation is a vector"):
         impala(VECTOR)
 
@@ -100,7 +101,7 @@ def test_every_weight_of_impala_gets_a_gradient_through_the_head_and_features_ar
     ],
 )
 def test_auto_chooses_the_torso_by_the_observation(shape, layout, name):
-    spec = ObservationSpec(shape, "uint8", layout)
+    spec = ObservationSpec.array(shape, "uint8", layout)
     assert type(build_torso(config(), spec)) is TORSOS[name]
 
 
@@ -130,15 +131,15 @@ def test_settings_of_another_torso_are_refused(changes, says):
 
 
 @pytest.mark.parametrize("torso", ["nature", "impala"])
-@pytest.mark.parametrize("spec", [ATARI, ObservationSpec((40, 40, 3), "uint8", "hwc", 2)], ids=str)
+@pytest.mark.parametrize("spec", [ATARI, ObservationSpec.array((40, 40, 3), "uint8", "hwc", 2)], ids=str)
 def test_images_in_another_order_of_memory_give_the_same_features(torso, spec):
     built = seeded(lambda: build_torso(config(torso=torso), spec), 0)
-    images = np.random.default_rng(0).integers(0, 256, (3, *spec.input_shape)).astype(np.uint8)
+    images = np.random.default_rng(0).integers(0, 256, (3, *spec.tree.input_shape)).astype(np.uint8)
     learning = built(torch.from_numpy(images))
     with torch.no_grad():
         acting = built(torch.from_numpy(images))
     by_hand = torch.from_numpy(images).double() / 255
-    by_hand = by_hand.movedim(-1, 2).flatten(1, 2) if spec.layout == "hwc" else by_hand
+    by_hand = by_hand.movedim(-1, 2).flatten(1, 2) if spec.tree.layout == "hwc" else by_hand
     with torch.no_grad():
         exact = built.double()
         exact.layers[0] = torch.nn.Identity()
@@ -151,14 +152,14 @@ def test_the_channels_of_nature_are_a_setting():
     torso = build_torso(config(torso="nature", nature_channels="8,16,24"), ATARI)
     shapes = [tuple(one.shape) for one in torso.parameters() if one.dim() == 4]
     assert shapes == [(8, 4, 8, 8), (16, 8, 4, 4), (24, 16, 3, 3)]
-    images = torch.zeros((2, *ATARI.input_shape), dtype=torch.uint8)
+    images = torch.zeros((2, *ATARI.tree.input_shape), dtype=torch.uint8)
     assert torso(images).shape == (2, torso.num_features) == (2, 24 * 7 * 7)
 
 
-@pytest.mark.parametrize("spec", [ATARI, ObservationSpec((40, 40, 3), "uint8", "hwc")], ids=str)
+@pytest.mark.parametrize("spec", [ATARI, ObservationSpec.array((40, 40, 3), "uint8", "hwc")], ids=str)
 def test_the_users_images_stay_as_they_are_also_as_floats(spec):
     built = seeded(lambda: build_torso(config(torso="nature"), spec), 0)
-    images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (2, *spec.input_shape)))
+    images = torch.from_numpy(np.random.default_rng(0).integers(0, 256, (2, *spec.tree.input_shape)))
     for given in (images.to(torch.uint8), images.float()):
         before = given.clone()
         with torch.no_grad():

@@ -9,9 +9,9 @@ from quantail.recipes import compose
 from quantail.replay import codec
 from quantail.replay.codec import BLOCK, FrameCodec
 from quantail.replay.frames import CompressedFrames, PlainFrames, estimated_frame_bytes, make_frames
-from quantail.spaces import ObservationSpec
+from quantail.spaces import LeafSpec, ObservationSpec
 
-SPEC = ObservationSpec((84, 84), "uint8", "hw", 4)
+SPEC = LeafSpec((84, 84), "uint8", "hw", 4)
 
 
 def game_level(number, count, rng):
@@ -104,10 +104,10 @@ def test_a_million_frames_of_a_real_game_would_fit_in_half_a_gigabyte(game):
 
 def test_only_large_frames_of_bytes_are_compressed():
     assert isinstance(make_frames(SPEC, 10), CompressedFrames)
-    assert isinstance(make_frames(ObservationSpec((10, 10, 4), "bool", "hwc"), 10), PlainFrames)
-    assert isinstance(make_frames(ObservationSpec((84, 84), "float32", "hw"), 10), PlainFrames)
-    assert estimated_frame_bytes(SPEC) < 7056 / 10
-    assert estimated_frame_bytes(ObservationSpec((10, 10, 4), "bool", "hwc")) == 400
+    assert isinstance(make_frames(LeafSpec((10, 10, 4), "bool", "hwc"), 10), PlainFrames)
+    assert isinstance(make_frames(LeafSpec((84, 84), "float32", "hw"), 10), PlainFrames)
+    assert estimated_frame_bytes(ObservationSpec({"": SPEC})) < 7056 / 10
+    assert estimated_frame_bytes(ObservationSpec.array((10, 10, 4), "bool", "hwc")) == 400
 
 
 def test_the_remaining_memory_is_estimated_from_the_stored_frames():

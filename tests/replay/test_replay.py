@@ -8,11 +8,13 @@ from quantail.errors import QuantailError
 from quantail.replay import ReplayJournal, ReplayStore, require_memory
 from quantail.replay.memory import available_memory, human_bytes
 from quantail.replay.store import FINAL, TERMINAL, TRUNCATED
-from quantail.spaces import ObservationSpec
-from tests.helpers.replay import COMPRESSED, ENDINGS, PLAIN, EpisodeRecorder, filled, uniform
+from quantail.spaces import ObservationSpec, leaves_of, map_leaves, row_of, same
+from tests.helpers.replay import COMPRESSED, ENDINGS, PLAIN, TREE, EpisodeRecorder, filled, uniform
+
+KINDS = [(PLAIN, 0), (COMPRESSED, 0), (TREE, 11)]
 
 
-@pytest.mark.parametrize("kind", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
+@pytest.mark.parametrize(("kind", "num_masked"), KINDS, ids=["plain", "compressed", "tree and masks"])
 @settings(max_examples=60, deadline=None)
 @given(
     envs=st.integers(1, 3),
@@ -22,9 +24,9 @@ from tests.helpers.replay import COMPRESSED, ENDINGS, PLAIN, EpisodeRecorder, fi
     steps=st.lists(st.tuples(st.integers(0, 2), ENDINGS), min_size=1, max_size=90),
 )
 def test_every_transition_equals_the_oracles_across_episode_ends_environments_and_the_rings_edge(
-    kind, envs, length, stack, n, steps
+    kind, num_masked, envs, length, stack, n, steps
 ):
-    recorder = EpisodeRecorder(envs, envs * length, stack, kind)
+    recorder = EpisodeRecorder(envs, envs * length, stack, kind, num_masked)
     store = recorder.store
     replay = uniform(store, 4, n, 0.9)
     for env, ending in steps:
@@ -36,19 +38,25 @@ def test_every_transition_equals_the_oracles_across_episode_ends_environments_an
             at = np.array([env]), np.array([step])
             valid = bool(replay.can_start(*at)[0])
             origin = recorder.steps[env][step]
-            expected = origin and origin[0].transition(origin[1], n, 0.9, stack, kind.shape)
+            expected = origin and origin[0].transition(origin[1], n, 0.9, stack)
             overwritten = origin is not None and step - min(origin[1], stack - 1) < oldest
             assert valid == (expected is not None and not overwritten)
             if not valid:
                 continue
             batch = replay.build_batch(*at)
-            observation, action, reward, discount, following = expected
-            np.testing.assert_array_equal(batch.observations[0], observation)
+            observation, action, reward, discount, following, mask, next_mask = expected
+            assert same(row_of(batch.observations, 0), observation)
             assert int(batch.actions[0]) == action
             assert float(batch.rewards[0]) == pytest.approx(reward, rel=1e-6)
             assert float(batch.discounts[0]) == pytest.approx(discount, rel=1e-6)
             if following is not None:
-                np.testing.assert_array_equal(batch.next_observations[0], following)
+                assert same(row_of(batch.next_observations, 0), following)
+            if not num_masked:
+                assert batch.masks is batch.next_masks is None
+                continue
+            assert batch.masks[0].tolist() == mask.tolist()
+            if following is not None:
+                assert batch.next_masks[0].tolist() == next_mask.tolist()
 
 
 def test_every_whole_transition_is_equally_likely_and_no_other_is_sampled():
@@ -95,23 +103,31 @@ def test_sampling_without_a_complete_transition_raises_an_error():
             recorder.step(0, "")
 
 
-@pytest.mark.parametrize("kind", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
-def test_a_batch_owns_its_memory_and_the_next_one_leaves_it_as_it_is(kind):
-    recorder = EpisodeRecorder(1, 200, 2, kind)
+@pytest.mark.parametrize(("kind", "num_masked"), KINDS, ids=["plain", "compressed", "tree and masks"])
+def test_a_batch_owns_its_memory_and_the_next_one_leaves_it_as_it_is(kind, num_masked):
+    recorder = EpisodeRecorder(1, 200, 2, kind, num_masked)
     for _ in range(150):
         recorder.step(0, "")
     replay = uniform(recorder.store, 8, 1, 0.9)
     first = replay.sample()
-    parts = {name: part for name, part in vars(first).items() if part is not None}
+    parts = tensors_of(first)
     copies = {name: part.clone() for name, part in parts.items()}
     second = replay.sample()
     assert (first.indices != second.indices).any()
+    assert len(parts) == 7 + 2 * bool(num_masked) + 2 * (len(kind.leaves) - 1)
     for name, copy in copies.items():
         assert torch.equal(parts[name], copy), name
-        first_storage, second_storage = (
-            getattr(batch, name).untyped_storage().data_ptr() for batch in (first, second)
-        )
-        assert first_storage != second_storage, name
+        others = tensors_of(second)[name]
+        assert parts[name].untyped_storage().data_ptr() != others.untyped_storage().data_ptr(), name
+
+
+def tensors_of(batch):
+    return {
+        (name, path): tensor
+        for name, part in vars(batch).items()
+        if part is not None
+        for path, tensor in leaves_of(part).items()
+    }
 
 
 def test_the_indices_of_a_batch_are_the_flat_positions_of_its_first_steps():
@@ -125,7 +141,7 @@ def test_the_indices_of_a_batch_are_the_flat_positions_of_its_first_steps():
     assert batch.actions.tolist() == store.actions.ravel()[expected].tolist()
 
 
-@pytest.mark.parametrize("kind", [PLAIN, COMPRESSED], ids=["plain", "compressed"])
+@pytest.mark.parametrize(("kind", "num_masked"), KINDS, ids=["plain", "compressed", "tree and masks"])
 @settings(max_examples=60, deadline=None)
 @given(
     length=st.integers(8, 20),
@@ -133,9 +149,11 @@ def test_the_indices_of_a_batch_are_the_flat_positions_of_its_first_steps():
         st.lists(st.tuples(st.integers(0, 1), ENDINGS), max_size=25), min_size=1, max_size=8
     ),
 )
-def test_a_store_restored_from_its_journal_equals_the_original(tmp_path_factory, kind, length, rounds):
+def test_a_store_restored_from_its_journal_equals_the_original(
+    tmp_path_factory, kind, num_masked, length, rounds
+):
     folder = tmp_path_factory.mktemp("journal")
-    recorder = EpisodeRecorder(2, 2 * length, 2, kind)
+    recorder = EpisodeRecorder(2, 2 * length, 2, kind, num_masked)
     journal = ReplayJournal(folder / "replay", recorder.store)
     state = journal.state_dict()
     for steps in rounds:
@@ -143,21 +161,25 @@ def test_a_store_restored_from_its_journal_equals_the_original(tmp_path_factory,
             recorder.step(env, ending)
         state = journal.state_dict()
         journal.prune(journal.files())
-    again = ReplayStore(recorder.store.spec, 2, 2 * length)
+    again = ReplayStore(recorder.store.spec, 2, 2 * length, num_masked)
     ReplayJournal(folder / "replay", again).load_state_dict(state)
     np.testing.assert_array_equal(again.written, recorder.store.written)
     for env in range(2):
         stored = np.arange(again.oldest[env], again.written[env])
-        for name in ("actions", "rewards", "flags"):
+        for name in ("actions", "rewards", "flags", "masks"):
             np.testing.assert_array_equal(
                 getattr(again, name)[env, stored % length],
                 getattr(recorder.store, name)[env, stored % length],
             )
-        frames = [np.zeros((len(stored), *kind.shape), kind.dtype) for _ in range(2)]
+        count = len(stored)
+        frames = [
+            map_leaves(lambda leaf, n=count: np.zeros((n, *leaf.shape), leaf.dtype), kind.tree)
+            for _ in range(2)
+        ]
         for store, out in zip((again, recorder.store), frames, strict=True):
             if len(stored):
                 store.frames.read(store.indices(env, stored), out)
-        np.testing.assert_array_equal(*frames)
+        assert same(*frames)
 
 
 def test_a_checkpoint_writes_only_new_steps_and_drops_overwritten_ones(tmp_path):
@@ -186,7 +208,10 @@ def test_many_new_steps_are_written_to_several_files(tmp_path, monkeypatch):
     again = ReplayStore(recorder.store.spec, 2, 400)
     ReplayJournal(tmp_path / "replay", again).load_state_dict(state)
     again.check()
-    np.testing.assert_array_equal(again.frames.frames, recorder.store.frames.frames)
+    every = np.arange(400)
+    np.testing.assert_array_equal(
+        again.frames.arrays(every)[":frames"], recorder.store.frames.arrays(every)[":frames"]
+    )
     np.testing.assert_array_equal(again.written, recorder.store.written)
 
 
@@ -204,10 +229,12 @@ def test_an_episode_truncated_after_a_checkpoint_is_truncated_in_the_journal_too
 
 
 def test_bytes_needed_is_the_memory_of_the_store():
-    spec = ObservationSpec((10, 10, 4), "bool", "hwc", 1)
-    store = ReplayStore(spec, 1, 1000)
-    used = store.frames.frames.nbytes + store.actions.nbytes + store.rewards.nbytes + store.flags.nbytes
-    assert ReplayStore.bytes_needed(spec, 1000) == used
+    spec = ObservationSpec.array((10, 10, 4), "bool", "hwc", 1)
+    for num_masked in (0, 11):
+        store = ReplayStore(spec, 1, 1000, num_masked)
+        fields = (store.actions, store.rewards, store.flags, store.masks)
+        used = 1000 * 400 + sum(field.nbytes for field in fields)
+        assert ReplayStore.bytes_needed(spec, 1000, num_masked) == used
 
 
 def test_a_replay_buffer_that_does_not_fit_in_memory_is_refused():
@@ -236,7 +263,7 @@ def test_the_returns_of_the_newest_episode_match_a_plain_loop_and_stop_at_its_fi
 
 
 def test_an_episode_truncated_where_a_life_was_lost_stores_no_final_frame():
-    store = ReplayStore(ObservationSpec((2,), "float32", "vector"), 1, 20)
+    store = ReplayStore(ObservationSpec.array((2,), "float32", "vector"), 1, 20)
     store.add(0, np.zeros(2), 0, 1.0, first=True, terminal=True)
     store.truncate(0, np.ones(2))
     store.add(0, np.zeros(2), 0, 1.0, first=True, terminal=False)

@@ -14,8 +14,8 @@ from quantail.spaces import ObservationSpec
 from quantail.testing import PartError, check_torso
 from tests.testing.wrong import collector
 
-VECTOR = ObservationSpec((5,), "float32", "vector")
-BYTES = ObservationSpec((4, 4), "uint8", "hw", stack=2)
+VECTOR = ObservationSpec.array((5,), "float32", "vector")
+BYTES = ObservationSpec.array((4, 4), "uint8", "hw", stack=2)
 wrong, WRONG = collector()
 
 
@@ -26,11 +26,11 @@ class GoodTorso(Torso):
 
     def __init__(self, observation, config):
         super().__init__(observation, config)
-        self.layer = nn.Linear(math.prod(observation.input_shape), 8)
+        self.layer = nn.Linear(math.prod(observation.tree.input_shape), 8)
         self.num_features = 8
 
     def inputs(self, observations):
-        return observations.flatten(1).to(torch.float32) * self.observation.scale
+        return observations.flatten(1).to(torch.float32) * self.observation.tree.scale
 
     def forward(self, observations):
         return torch.relu(self.layer(self.inputs(observations)))
@@ -40,7 +40,7 @@ class ForImages(GoodTorso):
     """It refuses vectors."""
 
     def __init__(self, observation, config):
-        if not observation.is_image:
+        if not observation.tree.is_image:
             raise QuantailError("torso for-images takes images.")
         super().__init__(observation, config)
 
@@ -121,7 +121,7 @@ class FloatsOnly(GoodTorso):
 class ForgetsTheStack(GoodTorso):
     def __init__(self, observation, config):
         super().__init__(observation, config)
-        self.layer = nn.Linear(math.prod(observation.shape), 8)
+        self.layer = nn.Linear(math.prod(observation.tree.shape), 8)
 
 
 @wrong("that are not finite")
@@ -140,7 +140,7 @@ class DropsFeatures(GoodTorso):
 class RunningMean(GoodTorso):
     def __init__(self, observation, config):
         super().__init__(observation, config)
-        self.register_buffer("mean", torch.zeros(math.prod(observation.input_shape)))
+        self.register_buffer("mean", torch.zeros(math.prod(observation.tree.input_shape)))
 
     def inputs(self, observations):
         flat = super().inputs(observations)

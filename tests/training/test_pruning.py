@@ -7,8 +7,10 @@ import shutil
 import pytest
 
 import quantail as q
+from quantail.replay import ReplayStore
 from quantail.replay.journal import ReplayJournal
 from quantail.runs.checkpoints import Checkpoints
+from tests.helpers.replay import PLAIN
 from tests.helpers.runs import Listening, command, killed_at, quick, same_learning
 
 
@@ -137,7 +139,7 @@ def test_a_checkpoint_whose_removal_was_interrupted_is_not_a_checkpoint_any_more
 
 
 def test_a_journal_without_a_folder_has_nothing_to_remove(tmp_path):
-    assert ReplayJournal(tmp_path / "replay", None).prune(set()) == {}
+    assert ReplayJournal(tmp_path / "replay", ReplayStore(PLAIN, 1, 10)).prune(set()) == {}
 
 
 # Every checkpoint

@@ -123,7 +123,7 @@ def test_an_actor_whose_chunk_is_lost_is_replaced_and_repeated_losses_end_the_ru
     collector._start_actor = lambda index: collector.pending.update({object(): index})
     collector.info = SimpleNamespace(
         config=compose("small", {"engine": "ray", "actors": 2, "num_envs": 2}),
-        observation=ObservationSpec((4,), "float32", "vector"),
+        observation=ObservationSpec.array((4,), "float32", "vector"),
     )
     collector.learner, collector.clock = SimpleNamespace(updates=0), Clock()
     collector.exploring, collector.pending, collector.waited = True, {object(): 1}, 0.0

@@ -24,7 +24,7 @@ class Linear(Torso):
     def __init__(self, observation, config):
         super().__init__(observation, config)
         self.num_features = config.width
-        self.layer = nn.Linear(int(torch.tensor(observation.input_shape).prod()), config.width)
+        self.layer = nn.Linear(int(torch.tensor(observation.tree.input_shape).prod()), config.width)
 
     def forward(self, observations):
         return self.layer(observations.flatten(1).float())
@@ -91,7 +91,7 @@ class Doubled(BellmanTarget):
 class Cautious(Exploration):
     """Explores with half of the probability."""
 
-    def choose(self, values, num_envs, num_actions, epsilon, generator):
+    def choose(self, values, masks, num_envs, num_actions, epsilon, generator):
         actions = generator.integers(num_actions, size=num_envs)
         explore = generator.random(num_envs) < epsilon / 2
         return torch.where(torch.tensor(explore), torch.tensor(actions), values().argmax(1)).numpy()

@@ -95,7 +95,7 @@ def study_figure(path, name, title="", **changes):
 
 def seaquest():
     mine = agent("MinAtar/Seaquest-v1", "minatar", policy_samples=2, head_size=16)
-    return mine, np.zeros(mine.observation.input_shape, np.float32)
+    return mine, np.zeros(mine.observation.tree.input_shape, np.float32)
 
 
 def draw_actions():

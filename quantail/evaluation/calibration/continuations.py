@@ -2,17 +2,17 @@
 
 from collections.abc import Sequence
 from dataclasses import dataclass
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
 from quantail.distributions import ReturnDistribution
-from quantail.envs.adapt import Adapter, observation_checksum
+from quantail.envs.adapt import Adapter
+from quantail.envs.observations import observation_checksum
 from quantail.evaluation.calibration.play import (
     Rollout,
     bootstrap_value,
+    choose,
     discounted_returns,
     horizon,
     max_wait,
@@ -20,6 +20,7 @@ from quantail.evaluation.calibration.play import (
 )
 from quantail.evaluation.calibration.ranks import Array
 from quantail.risk import RiskMeasure
+from quantail.spaces import Observation
 
 DETERMINISTIC_AFTER = 3  # equal continuations that draw no random number, before we stop repeating them
 NOISE_REPEATS = 200  # simulated samples from which the sampling noise is estimated
@@ -108,7 +109,7 @@ def _continue(
     observation, _ = adapter.reset(seed=rollout.seed)
     for expected, action in zip(rollout.checksums[:step], rollout.actions[:step], strict=True):
         _require_same(observation, expected)
-        observation, *_ = adapter.step(action)
+        observation, *_ = adapter.step(agent.actions.to_env(action))
     _require_same(observation, rollout.checksums[step])
     adapter.reseed(seed)
     action, rewards = rollout.actions[step], []
@@ -120,14 +121,14 @@ def _continue(
             return float(discounted_returns(rewards, discount)[0])
         if result.truncated:
             raise _CannotContinueError("the environment truncates episodes itself")
-        action = int(agent.act(result.observation, risk))
+        action = choose(agent, adapter, result.observation, risk)
     if max_wait(discount) < horizon(discount):
         raise _CannotContinueError("the episode did not end within the step limit")
-    rest = bootstrap_value(agent, result.observation, risk)
+    rest = bootstrap_value(agent, adapter, result.observation, risk)
     return float(discounted_returns(rewards, discount, rest=rest)[0])
 
 
-def _require_same(observation: NDArray[Any], expected: int) -> None:
+def _require_same(observation: Observation, expected: int) -> None:
     if observation_checksum(observation) != expected:
         raise _CannotContinueError("the same seed and actions led to another observation")
 

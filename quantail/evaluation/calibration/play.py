@@ -3,17 +3,17 @@
 import math
 from collections.abc import Sequence
 from dataclasses import dataclass, field, replace
-from typing import Any
 
 import numpy as np
-from numpy.typing import NDArray
 
 from quantail.agents.agent import Agent
-from quantail.envs.adapt import Adapter, observation_checksum
+from quantail.envs.adapt import Adapter
+from quantail.envs.observations import observation_checksum
 from quantail.envs.training_reward import training_reward
 from quantail.evaluation.calibration.ranks import Array, crossing
 from quantail.evaluation.protocols import LONGEST
 from quantail.risk import RiskMeasure
+from quantail.spaces import Observation, stack_observations
 from quantail.taus import midpoints
 
 ATOMS = 200  # quantiles that represent a predicted distribution
@@ -70,7 +70,7 @@ def discounted_returns(
 class Step:
     """The result of an action, as the agent is trained on it."""
 
-    observation: NDArray[Any]
+    observation: Observation
     reward: float
     ends: bool  # the return ends here: at termination, or at a lost life if training ends it there
     terminated: bool
@@ -78,8 +78,8 @@ class Step:
 
 
 def take_step(agent: Agent, adapter: Adapter, action: int) -> Step:
-    """Take one step in the environment."""
-    observation, reward, terminated, truncated, info = adapter.step(action)
+    """Take one step in the environment, with an action that is counted from 0."""
+    observation, reward, terminated, truncated, info = adapter.step(agent.actions.to_env(action))
     ends = adapter.ends_return(terminated, info)
     reward = training_reward(agent.config.environment, reward)
     return Step(observation, reward, ends, terminated, truncated and not terminated)
@@ -99,7 +99,7 @@ def play_episode(
     ends: list[bool] = []
     observation, _ = adapter.reset(seed=seed)
     while True:
-        action = int(agent.act(observation, risk))
+        action = choose(agent, adapter, observation, risk)
         if len(rewards) < limit:
             recorder.add(observation, action)
         step = take_step(agent, adapter, action)
@@ -111,7 +111,7 @@ def play_episode(
         if len(rewards) >= limit and step.ends:
             break
     unfinished = not ends[-1]
-    rest = bootstrap_value(agent, observation, risk) if unfinished else 0.0
+    rest = bootstrap_value(agent, adapter, observation, risk) if unfinished else 0.0
     distributions, crossings = recorder.finish()
     return Rollout(
         episode=episode,
@@ -125,23 +125,30 @@ def play_episode(
     )
 
 
-def bootstrap_value(agent: Agent, observation: NDArray[Any], risk: RiskMeasure) -> float:
+def choose(agent: Agent, adapter: Adapter, observation: Observation, risk: RiskMeasure) -> int:
+    """Return the agent's action among those that are allowed now, counted from 0."""
+    return int(agent.actions.from_env(agent.act(observation, risk, mask=adapter.action_mask)))
+
+
+def bootstrap_value(
+    agent: Agent, adapter: Adapter, observation: Observation, risk: RiskMeasure
+) -> float:
     """Return the predicted mean return from here on, which replaces the rewards that are not played."""
-    action = int(agent.act(observation, risk))
+    action = choose(agent, adapter, observation, risk)
     distributions, _ = predict_distributions(agent, [(observation, action)])
     return float(distributions.mean())
 
 
 def predict_distributions(
-    agent: Agent, decisions: Sequence[tuple[NDArray[Any], int]]
+    agent: Agent, decisions: Sequence[tuple[Observation, int]]
 ) -> tuple[Array, Array | None]:
     """Return the predicted distributions of the actions taken, and their quantile crossing.
 
     The distributions are [decisions, atoms]; the crossing is [decisions, 2], or None for heads whose
     quantiles cannot cross.
     """
-    observations = np.stack([observation for observation, _ in decisions])
-    actions = np.array([action for _, action in decisions]) - agent.actions.start
+    observations = stack_observations([observation for observation, _ in decisions])
+    actions = np.array([action for _, action in decisions])
     rows = np.arange(len(actions))
     quantiles = agent.quantiles(observations, midpoints(ATOMS).numpy())  # [decisions, atoms, actions]
     distributions = quantiles[rows, :, actions].astype(np.float64)
@@ -156,10 +163,10 @@ class _Recorder:
     agent: Agent
     actions: list[int] = field(default_factory=list)
     checksums: list[int] = field(default_factory=list)
-    pending: list[tuple[NDArray[Any], int]] = field(default_factory=list)
+    pending: list[tuple[Observation, int]] = field(default_factory=list)
     predictions: list[tuple[Array, Array | None]] = field(default_factory=list)
 
-    def add(self, observation: NDArray[Any], action: int) -> None:
+    def add(self, observation: Observation, action: int) -> None:
         self.actions.append(action)
         self.checksums.append(observation_checksum(observation))
         self.pending.append((observation, action))

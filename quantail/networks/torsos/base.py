@@ -5,7 +5,7 @@ from typing import Any, ClassVar
 from torch import Tensor, nn
 
 from quantail.part_config import NoConfig
-from quantail.spaces import ObservationSpec
+from quantail.spaces import Observation, ObservationSpec
 
 
 class Torso(nn.Module):
@@ -16,7 +16,8 @@ class Torso(nn.Module):
     is wrong for negative features.
 
     Args:
-        observation: Shape and dtype of the observations.
+        observation: Shape, dtype and layout of the arrays of an observation, by path. A torso that takes
+            one array asks `observation.single(...)` for it.
         config: The torso's own settings, an instance of its `Config`.
     """
 
@@ -28,8 +29,12 @@ class Torso(nn.Module):
         super().__init__()
         self.observation, self.config = observation, config
 
-    def forward(self, observations: Tensor) -> Tensor:
-        """Return ψ(x): [B, *observation.input_shape] -> [B, d]."""
+    def forward(self, observations: Observation) -> Tensor:
+        """Return ψ(x), [B, d].
+
+        `observations` is a tensor [B, *input_shape], or a dict of tensors by path where the environment
+        gives several arrays.
+        """
         raise NotImplementedError
 
     def use_kernels(self) -> bool:

@@ -8,7 +8,7 @@ from torch import Tensor, nn
 from quantail.errors import QuantailError
 from quantail.networks.kernels import applies, load_kernels
 from quantail.networks.torsos.base import Torso
-from quantail.networks.torsos.inputs import ImageInput, require_images
+from quantail.networks.torsos.inputs import ImageInput, require_image
 from quantail.part_config import NoConfig
 from quantail.settings import NATURE, setting
 from quantail.spaces import ObservationSpec
@@ -41,8 +41,8 @@ class NatureCNN(Torso):
 
     def __init__(self, observation: ObservationSpec, config: NatureConfig) -> None:
         super().__init__(observation, config)
-        channels, height, width = require_images("nature", observation, self.smallest)
-        layers: list[nn.Module] = [ImageInput(observation, channels_last=True)]
+        image, (channels, height, width) = require_image("nature", observation, self.smallest)
+        layers: list[nn.Module] = [ImageInput(image, channels_last=True)]
         for outputs, (kernel, stride) in zip(config.nature_channels, CONVOLUTIONS, strict=True):
             layers += [nn.Conv2d(channels, outputs, kernel, stride=stride), nn.ReLU()]
             channels = outputs
@@ -62,9 +62,9 @@ class MinAtarCNN(Torso):
 
     def __init__(self, observation: ObservationSpec, config: NoConfig) -> None:
         super().__init__(observation, config)
-        channels, height, width = require_images("minatar", observation, self.smallest)
+        image, (channels, height, width) = require_image("minatar", observation, self.smallest)
         self.layers = nn.Sequential(
-            ImageInput(observation), nn.Conv2d(channels, 16, 3), nn.ReLU(), nn.Flatten()
+            ImageInput(image), nn.Conv2d(channels, 16, 3), nn.ReLU(), nn.Flatten()
         )
         self.num_features = 16 * (height - 2) * (width - 2)
         self.compiled = False  # whether the convolution runs in a compiled kernel

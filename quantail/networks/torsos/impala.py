@@ -5,7 +5,7 @@ from dataclasses import dataclass
 from torch import Tensor, nn
 
 from quantail.networks.torsos.base import Torso
-from quantail.networks.torsos.inputs import ImageInput, require_images
+from quantail.networks.torsos.inputs import ImageInput, require_image
 from quantail.parts import Group
 from quantail.settings import IMPALA, setting
 from quantail.spaces import ObservationSpec
@@ -33,8 +33,8 @@ class ImpalaCNN(Torso):
 
     def __init__(self, observation: ObservationSpec, config: ImpalaConfig) -> None:
         super().__init__(observation, config)
-        channels, height, width = require_images("impala", observation, smallest=1)
-        layers: list[nn.Module] = [ImageInput(observation, channels_last=True)]
+        image, (channels, height, width) = require_image("impala", observation, smallest=1)
+        layers: list[nn.Module] = [ImageInput(image, channels_last=True)]
         for base in CHANNELS:
             layers.append(_block(channels, base * config.impala_width))
             channels = base * config.impala_width

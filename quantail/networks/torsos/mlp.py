@@ -1,6 +1,5 @@
 """Fully connected layers for vectors."""
 
-import math
 from dataclasses import dataclass
 
 from torch import Tensor, nn
@@ -8,7 +7,7 @@ from torch import Tensor, nn
 from quantail.networks.torsos.base import Torso
 from quantail.networks.torsos.inputs import VectorInput
 from quantail.settings import OURS, setting
-from quantail.spaces import ObservationSpec
+from quantail.spaces import Observation, ObservationSpec
 
 
 @dataclass(frozen=True)
@@ -21,14 +20,15 @@ class MLPConfig:
 
 
 class MLP(Torso):
-    """Fully connected layers, each with a ReLU; an observation of any shape is flattened."""
+    """Fully connected layers, each with a ReLU; observations of any shape are flattened and joined."""
 
     Config = MLPConfig
 
     def __init__(self, observation: ObservationSpec, config: MLPConfig) -> None:
         super().__init__(observation, config)
-        layers: list[nn.Module] = [VectorInput(observation)]
-        width = math.prod(observation.input_shape)
+        joined = VectorInput(observation)
+        layers: list[nn.Module] = [joined]
+        width = joined.size
         for size in config.mlp_sizes:
             layers += [nn.Linear(width, size), nn.ReLU()]
             width = size
@@ -36,6 +36,6 @@ class MLP(Torso):
         self.num_features = width
         self.nonnegative = len(config.mlp_sizes) > 0  # otherwise the features are the observation
 
-    def forward(self, observations: Tensor) -> Tensor:
+    def forward(self, observations: Observation) -> Tensor:
         features: Tensor = self.layers(observations)
         return features

@@ -14,6 +14,7 @@ from quantail.envs.training_reward import training_reward
 from quantail.errors import QuantailError
 from quantail.evaluation.calibration.play import discounted_returns
 from quantail.risk import RiskMeasure, parse_risk
+from quantail.spaces import content_of
 from quantail.viewing.pictures import picture_of, with_pictures
 from quantail.viewing.scenes import TAUS, Scene, make_scene
 
@@ -76,7 +77,7 @@ class Player:
         """Take the chosen action; do nothing once the episode is over."""
         if self.over:
             return
-        action = self.scene.chosen + self.agent.actions.start
+        action = self.agent.actions.to_env(self.scene.chosen)
         predicted = float(self.scene.means[self.scene.chosen])
         self.observation, reward, terminated, truncated, info = self.env.step(action)
         self.trace.predicted.append(predicted)
@@ -102,7 +103,7 @@ class Player:
             return
 
         def greedy(observation: Any) -> int:
-            return int(self.agent.act(observation, target)) - self.agent.actions.start
+            return int(self.agent.actions.from_env(self.agent.act(observation, target)))
 
         known = (
             {}
@@ -120,5 +121,6 @@ class Player:
     def _update_scene(self) -> None:
         # Exact quantiles of every action's return, [taus, actions], under the policy that the agent has
         # learned; None where they are unknown.
-        self.exact = self._exact.get(np.ascontiguousarray(self.observation).tobytes())
-        self.scene = make_scene(self.agent, self.observation, self.risk, picture_of(self.env))
+        self.exact = self._exact.get(content_of(self.observation))
+        picture, allowed = picture_of(self.env), self.env.action_mask
+        self.scene = make_scene(self.agent, self.observation, self.risk, picture, allowed)

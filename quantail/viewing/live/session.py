@@ -200,6 +200,7 @@ def pane_of(player: Player, run: int, density: bool) -> dict[str, Any]:
         "means": _rounded(scene.means),
         "values": _rounded(scene.values),
         "chosen": scene.chosen,
+        "allowed": None if scene.allowed is None else scene.allowed.tolist(),
         "crossing": None if scene.crossing is None else round(scene.crossing, 4),
         "steps": player.steps,
         "score": round(player.score, 6),

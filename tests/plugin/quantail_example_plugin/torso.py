@@ -29,12 +29,13 @@ class LSTMTorso(Torso):
 
     def __init__(self, observation: ObservationSpec, config: LSTMConfig) -> None:
         super().__init__(observation, config)
-        inputs = math.prod(observation.shape)
+        self.array = observation.single("torso example-lstm")
+        inputs = math.prod(self.array.shape)
         self.lstm = nn.LSTM(inputs, config.units, batch_first=True)
         self.num_features = config.units
 
     def forward(self, observations: Tensor) -> Tensor:
-        frames = observations.float() * self.observation.scale  # bytes become numbers from 0 to 1
-        frames = frames.reshape(len(frames), self.observation.stack, -1)  # [B, stack, inputs]
+        frames = observations.float() * self.array.scale  # bytes become numbers from 0 to 1
+        frames = frames.reshape(len(frames), self.array.stack, -1)  # [B, stack, inputs]
         _, (hidden, _) = self.lstm(frames)
         return hidden[-1]  # [B, units]

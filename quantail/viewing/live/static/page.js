@@ -227,6 +227,8 @@ class Pane {
       const row = list.children[action + 1];
       row.classList.toggle("chosen", action === pane.chosen);
       row.setAttribute("aria-current", action === pane.chosen);
+      row.classList.toggle("forbidden", !isAllowed(pane, action));
+      row.title = isAllowed(pane, action) ? "" : "the environment does not allow this action here";
       row.querySelector(".mean").textContent = format(pane.means[action], pane.means);
       row.querySelector(".beta").textContent = format(pane.values[action], pane.values);
     });

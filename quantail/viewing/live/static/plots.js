@@ -72,6 +72,10 @@ function caption(element, html) {
 
 const percent = share => `${(100 * share).toPrecision(share < 0.0995 ? 1 : 2)} %`;
 const MEAN_AT = 1.04, VALUE_AT = 1.095, MARKS_END = 1.13; // positions on the axis of τ
+// The environment may say which actions are allowed.
+const isAllowed = (pane, action) => !pane.allowed || pane.allowed[action];
+const allowedActions = pane => pane.names.map((_, action) => action).filter(action => isAllowed(pane, action));
+
 const MAX_LABELLED = 7; // with more actions, only the chosen one is named in the plot
 
 // The return distribution of every action: its quantile function, or its density.
@@ -93,7 +97,7 @@ class DistributionPlot {
       const best = action === pane.chosen;
       const line = this.plot.series[count + action + 1];
       line.width = best ? 3.5 : 1.4;
-      line.alpha = best ? 1 : 0.8;
+      line.alpha = best ? 1 : isAllowed(pane, action) ? 0.8 : 0.15;
     });
     const exact = pane.exact || pane.names.map(() => null);
     const all = density ? pane.grid : [pane.distribution, ...exact.filter(Boolean)].flat(2);
@@ -144,14 +148,15 @@ class DistributionPlot {
 
   // The actions that are named in the plot.
   labels(pane) {
-    return pane.names.length > MAX_LABELLED ? [pane.chosen] : pane.names.map((_, action) => action);
+    const allowed = allowedActions(pane);
+    return allowed.length > MAX_LABELLED ? [pane.chosen] : allowed;
   }
 
   drawMarks(u, density) {
     if (!this.pane) return;
-    const { means, values, chosen, names } = this.pane;
+    const { means, values, chosen } = this.pane;
     u.ctx.save();
-    const order = names.map((_, action) => action).sort((a, b) => (a === chosen) - (b === chosen));
+    const order = allowedActions(this.pane).sort((a, b) => (a === chosen) - (b === chosen));
     for (const action of order) {
       const strong = action === chosen, colour = colourOf(action);
       if (density) {
