@@ -119,7 +119,7 @@ def test_an_actor_whose_chunk_is_lost_is_replaced_and_repeated_losses_end_the_ru
     collector = object.__new__(RayCollector)
     said, truncated = [], []
     collector.ray, collector.warn = Cluster, said.append
-    collector.truncate = lambda env, frame: truncated.append(env)
+    collector.truncate = lambda env, frame, mask: truncated.append(env)
     collector._start_actor = lambda index: collector.pending.update({object(): index})
     collector.info = SimpleNamespace(
         config=compose("small", {"engine": "ray", "actors": 2, "num_envs": 2}),
@@ -128,7 +128,7 @@ def test_an_actor_whose_chunk_is_lost_is_replaced_and_repeated_losses_end_the_ru
     collector.learner, collector.clock = SimpleNamespace(updates=0), Clock()
     collector.exploring, collector.pending, collector.waited = True, {object(): 1}, 0.0
     collector.failures, collector.restarts = {0: 0, 1: 0}, {0: 0, 1: 0}
-    collector.observations = np.zeros((4, 4))
+    collector.observations, collector.masks = np.zeros((4, 4)), None
     collector.active = np.array([True, True, True, False])
     assert collector.collect(0.0) == []
     assert truncated == [2]
