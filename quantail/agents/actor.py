@@ -52,6 +52,16 @@ class Transition:
     next_mask: Mask | None = None
 
 
+@dataclass(frozen=True)
+class Lost:
+    """The end of an episode whose environment was lost: the last frame and mask that it gave."""
+
+    env: int
+    frame: Observation
+    mask: Mask | None
+    has_steps: bool
+
+
 class Actor:
     """Steps every environment with one batched forward pass, and starts a new episode at each end.
 
@@ -83,6 +93,7 @@ class Actor:
         self.masks = np.ones((len(envs), self.actions.count), bool) if masked else None
         self._inputs = to_tensors(self.observations)  # the same memory, as the network takes it
         self.episodes: list[Episode] = []
+        self.lost: list[Lost] = []  # in the last step
 
     def start(self) -> None:
         """Begin an episode in every environment."""
@@ -114,9 +125,19 @@ class Actor:
         """Take one action in each environment."""
         taken = actions.tolist()
         outcomes = self.envs.step(taken)
-        played = [self._advance(index, taken[index], outcome) for index, outcome in enumerate(outcomes)]
-        self._begin([index for index, outcome in enumerate(outcomes) if outcome.over])
+        self.lost = [self._last(index) for index, outcome in enumerate(outcomes) if outcome is None]
+        played = [
+            self._advance(index, taken[index], outcome)
+            for index, outcome in enumerate(outcomes)
+            if outcome is not None
+        ]
+        self._begin([at for at, outcome in enumerate(outcomes) if outcome is None or outcome.over])
         return played
+
+    def _last(self, index: int) -> Lost:
+        frame = map_leaves(np.copy, newest_frame(self.spec, row_of(self.observations, index)))
+        mask = None if self.masks is None else self.masks[index].copy()
+        return Lost(index, frame, mask, bool(self.episodes[index].actions))
 
     def _advance(self, index: int, action: int, outcome: Outcome) -> Transition:
         episode = self.episodes[index]

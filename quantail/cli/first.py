@@ -6,6 +6,7 @@ FIRST = {
     "steps": "length of the run in environment steps",
     "seed": "seed of everything random: same seed, same result",
     "num_envs": "environments played side by side",
+    "workers": "processes that step them; 0 is the training process",
     "learning_rate": "learning rate of the optimizer",
     "discount": "discount factor per step",
     "n_step": "rewards summed before bootstrapping",

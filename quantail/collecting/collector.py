@@ -74,7 +74,11 @@ class LocalCollector:
         with self.clock.phase("acting"):
             actions = self.actor.choose(epsilon)
         with self.clock.phase("environment"):
-            return self.actor.play(actions)
+            played = self.actor.play(actions)
+        for one in self.actor.lost:
+            if one.has_steps:
+                self.truncate(one.env, one.frame, one.mask)
+        return played
 
     def epsilon(self, scheduled: float) -> float:
         return scheduled

@@ -55,8 +55,8 @@ class VectorEnv(Protocol):
     def reset(self, seeds: Mapping[int, int]) -> dict[int, Seen]:
         """Begin an episode with a seed in some of the environments."""
 
-    def step(self, actions: Sequence[int]) -> list[Outcome]:
-        """Take an action in every environment."""
+    def step(self, actions: Sequence[int]) -> Sequence[Outcome | None]:
+        """Take an action in every environment; None where the episode was lost."""
 
     def replay(self, logs: Mapping[int, EpisodeLog]) -> dict[int, Seen | None]:
         """Play episodes again; None where one leads to another observation or score."""

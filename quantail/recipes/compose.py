@@ -237,6 +237,7 @@ def _layers(
         Layer(NOISY, needed),
         Layer(f"target {target}", registry.find("target", target).needs),
         Layer(paper, {"agent": agent, **recipe.parts}),
+        Layer("one for each worker", _envs_of_workers(above)),
         Layer(APEX, {"sampler": "prioritized"} if above.get("engine") == "ray" else {}),
         *of_agent,
         Layer(preset, file, of_file=True),
@@ -246,6 +247,12 @@ def _layers(
     # with the run, so that β stays at 1 when the run is extended.
     steps = [one.changes["steps"] for one in layers if "steps" in one.changes] or [RunConfig.steps]
     return [Layer(PRIORITIZED, {"importance_steps": coerce("steps", steps[-1])}), *layers]
+
+
+def _envs_of_workers(settings: Mapping[str, Any]) -> dict[str, Any]:
+    """Return the number of environments if workers are asked for and are more than it would be."""
+    workers = coerce("workers", settings.get("workers", 0))
+    return {"num_envs": workers} if workers > coerce("num_envs", settings.get("num_envs", 1)) else {}
 
 
 def _chain(preset: str) -> dict[str, Preset]:

@@ -10,7 +10,8 @@ from quantail.agents.agent import Agent
 from quantail.collecting.clock import Clock
 from quantail.collecting.collector import Collector, LocalCollector
 from quantail.envs import EnvSource, make
-from quantail.envs.vector import LocalEnvs
+from quantail.envs.vector import LocalEnvs, VectorEnv
+from quantail.envs.workers import WorkerEnvs
 from quantail.learning.learner import Learner, build_learner
 from quantail.networks import build_network
 from quantail.replay import Replay, ReplayJournal, ReplayStore
@@ -160,8 +161,14 @@ def _build_collector(
         from quantail.collecting.ray_collector import RayCollector
 
         return RayCollector(info, source, risk, learner, clock, store.truncate, warn)
+    envs: VectorEnv
+    if s.run.workers:
+        specs, timeout = (info.observation, info.actions), s.run.worker_timeout
+        envs = WorkerEnvs(source, s.environment, specs, s.run.num_envs, s.run.workers, timeout, warn)
+    else:
+        envs = LocalEnvs([make(source, s.environment) for _ in range(s.run.num_envs)])
     actor = Actor(
-        LocalEnvs([make(source, s.environment) for _ in range(s.run.num_envs)]),
+        envs,
         learner.online,
         risk,
         learner.device,

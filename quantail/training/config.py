@@ -2,6 +2,7 @@
 
 from dataclasses import dataclass
 
+from quantail.errors import QuantailError
 from quantail.parts import Group
 from quantail.settings import OURS, PAPER, setting
 
@@ -24,6 +25,22 @@ class RunConfig(Group):
     )
     num_envs: int = setting(
         1, "number of parallel environments, which share one forward pass", source=OURS, least=1
+    )
+    workers: int = setting(
+        0,
+        "number of processes that step the environments, at least one environment each; 0 steps them in "
+        "the training process",
+        source=OURS,
+        least=0,
+        only=("engine", "local"),
+    )
+    worker_timeout: int = setting(
+        300,
+        "a worker that does not answer for so long is replaced, and its episodes are truncated",
+        unit="seconds",
+        source=OURS,
+        least=1,
+        only=("engine", "local"),
     )
     engine: str = setting(
         "local",
@@ -68,6 +85,14 @@ class RunConfig(Group):
     )
     tensorboard: bool = setting(False, "also write TensorBoard event files", source=OURS)
     wandb: str = setting("", "also log to this Weights & Biases project; disabled if empty", source=OURS)
+
+    def __post_init__(self) -> None:
+        super().__post_init__()
+        if self.workers > self.num_envs:
+            raise QuantailError(
+                f"workers is {self.workers}, and num_envs is {self.num_envs}: raise num_envs, so that "
+                "each worker has an environment."
+            )
 
     @property
     def total_envs(self) -> int:

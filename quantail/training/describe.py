@@ -38,6 +38,7 @@ def description(folder: RunFolder, info: RunInfo, device: torch.device) -> dict[
         f"{f'{every} steps' if every > 1 else 'step'} after {counted(s.learner.learning_starts, 'step')}"
     )
     several = f", {s.run.total_envs} at a time" if s.run.total_envs > 1 else ""
+    several += f" in {counted(s.run.workers, 'worker')}" if s.run.workers else ""
     frames = f" ({s.run.steps * info.frames_per_step:,} frames)" if info.frames_per_step > 1 else ""
     agent = f"{s.run.agent} {', '.join(parts_of(s))}".strip()
     memory = f"{human_bytes(replay_bytes(info))} of memory"
