@@ -32,9 +32,13 @@ SHOP = quick("iqn") | {"steps": 200, "num_envs": 3, "stack": 1}
 
 
 @pytest.mark.parametrize(
-    ("env", "given"), [("CartPole-v1", CARTPOLE), ("tests.helpers.shop:Shop-v0", SHOP)], ids=str
+    ("env", "given", "workers"),
+    [
+        ("CartPole-v1", CARTPOLE, 3),
+        ("tests.helpers.shop:Shop-v0", SHOP, 2),
+        ("tests.helpers.shop:Shop-v0", SHOP, 1),
+    ],
 )
-@pytest.mark.parametrize("workers", [1, 2, 3])
 def test_a_run_is_the_same_bit_for_bit_whatever_the_number_of_workers(env, given, workers, tmp_path):
     q.train(env, out=tmp_path / "local", **given)
     q.train(env, out=tmp_path / "workers", workers=workers, **given)

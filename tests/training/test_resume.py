@@ -236,7 +236,7 @@ def test_a_run_of_a_newer_version_is_refused(run, capsys):
         (lambda run: shutil.rmtree(run), "there is no run at"),
         (lambda run: (run / "run.json").unlink(), "is not a run"),
         (lambda run: (run / "run.json").write_text("{"), "cannot be read"),
-        (lambda run: (run / "run.json").write_text('{"schema": 1}'), "is damaged"),
+        (lambda run: (run / "run.json").write_text('{"schema": 2}'), "is damaged"),
         (lambda run: None, "has completed its 200 steps"),
     ],
 )

@@ -10,6 +10,7 @@ from safetensors.numpy import load_file
 import quantail as q
 from quantail.errors import QuantailError
 from quantail.replay.store import FIRST, TERMINAL, TRUNCATED
+from quantail.runs.folder import SCHEMA
 from quantail.seeds import GENERATORS, derived_seed, generator
 from tests.helpers.runs import QUICK, TINY, Listening, ShiftedCartPole, command, rows
 
@@ -61,7 +62,7 @@ def test_tables_are_csv_files_with_the_rows_that_the_settings_specify(run):
 def test_run_json_describes_the_run(run):
     out, _, recorder = run
     info = json.loads((out / "run.json").read_text())
-    assert (info["env"], info["settings"]["preset"], info["schema"]) == ("CartPole-v1", "small", 1)
+    assert (info["env"], info["settings"]["preset"], info["schema"]) == ("CartPole-v1", "small", SCHEMA)
     assert info["settings"]["head_size"] == 16
     assert info["versions"]["torch"] == torch.__version__
     assert "bytes" in recorder.lines["replay"] or "kB" in recorder.lines["replay"]
