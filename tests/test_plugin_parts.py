@@ -7,6 +7,7 @@ import pytest
 import torch
 from scipy import stats
 
+import quantail
 from quantail.batch import Batch
 from quantail.distributions import ReturnDistribution
 from quantail.errors import QuantailError
@@ -16,6 +17,8 @@ from quantail.spaces import ObservationSpec
 from quantail.taus import midpoint_taus
 from quantail.testing import check_head, check_risk, check_target, check_torso
 from tests.helpers.plugins import PACKAGE, SOURCE
+from tests.helpers.runs import TINY
+from tests.helpers.shop import Shop
 
 MIDPOINTS = (np.arange(200) + 0.5) / 200
 SPEC = HeadSpec(num_features=4, num_actions=3, hidden=16)
@@ -263,3 +266,16 @@ def test_the_softmax_target_mixes_the_next_distributions_by_the_policy(parts, do
         following = float((policy * means[row]).sum())
         expected = float(batch.rewards[row]) + float(batch.discounts[row]) * following
         assert float(mixed.mean()[row].detach()) == pytest.approx(expected)
+
+
+@pytest.mark.parametrize("head", ["GaussianMixture", "Expectiles"])
+@pytest.mark.parametrize("target", ["bellman", "SoftmaxTarget"])
+def test_the_heads_learn_from_several_arrays_and_respect_masks(parts, head, target, tmp_path):
+    chosen = getattr(parts, target, target)
+    given = TINY | {"n_step": 1 if chosen != target else 2, "num_envs": 2, "workers": 2}
+    settings = {"agent": "qr-dqn", "head": getattr(parts, head), "target": chosen, "steps": 120}
+    trained = quantail.train(Shop, out=tmp_path / "run", **given, **settings)
+    observation, info = Shop().reset(seed=0)
+    allowed = info["action_mask"].astype(bool)
+    action = trained.act(observation, mask=allowed)
+    assert allowed[np.ravel_multi_index(tuple(action), (3, 2))]

@@ -16,6 +16,7 @@ from quantail.config import Config
 from quantail.envs import EnvSource
 from quantail.envs.actions import Mask, as_mask, find_mask
 from quantail.envs.observations import ObservationError, encode
+from quantail.envs.source import name_of
 from quantail.errors import QuantailError
 from quantail.networks import ReturnNetwork
 from quantail.risk import RiskMeasure, TauMap, parse_risk
@@ -78,6 +79,10 @@ class Agent:
         self.risk = risk
         self.checkpoint = checkpoint  # steps of training that the weights have seen
         self._exploration = seeds.generator(config.run.seed, "predict")
+
+    def __repr__(self) -> str:
+        about = f"{self.config.run.agent} on {name_of(self.env)} after {self.checkpoint:,} steps"
+        return f"Agent({about}, risk {self.risk})"
 
     def act(
         self,
@@ -154,9 +159,8 @@ class Agent:
             [actions], or [batch, actions] for a batch.
         """
         batch, single = self._encode(observation)
-        values = self._values(batch, self._measures(risk, length(batch)))
-        answer: Array = values[0] if single else values
-        return answer
+        values: Array = self._values(batch, self._measures(risk, length(batch)))
+        return values[0] if single else values
 
     def returns(self, observation: Any) -> Returns:
         """Return the return distribution of every action.

@@ -35,6 +35,13 @@ class Returns:
         self._head, self._features, self._risk, self._single = head, features, risk, single
         self._found: ReturnDistribution | None = None
 
+    def __repr__(self) -> str:
+        means, spreads = np.atleast_2d(self.mean()), np.atleast_2d(self.std())
+        if not self._single:
+            return f"Returns({len(means)} observations, {means.shape[1]} actions)"
+        each = [f"{mean:.4g} ± {std:.3g}" for mean, std in zip(means[0], spreads[0], strict=True)]
+        return f"Returns({', '.join(each)}: mean ± standard deviation of each action)"
+
     def quantile(self, taus: Any) -> Array:
         """Return the quantiles Z_τ of every action.
 

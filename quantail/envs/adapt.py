@@ -96,8 +96,8 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
             names = [str(name) for name in self.family.action_names(self.env)]
         if len(names) != self.actions.count:
             raise QuantailError(
-                f"the environment family {self.family.name} has {len(names)} names for the "
-                f"{self.actions.count} actions of {self.name}."
+                f"{self.name} has {len(names)} names for {self.actions.count} actions (action_names of "
+                f"the environment or of its family {self.family.name})."
             )
         return names
 

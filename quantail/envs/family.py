@@ -83,7 +83,10 @@ class EnvFamily:
     # Names
 
     def action_names(self, env: Env) -> Sequence[str]:
-        """Return a name for each action, in their order."""
+        """Return a name for each action, in order: the `action_names` of the environment, if any."""
+        given = getattr(env.unwrapped, "action_names", None)
+        if given is not None:
+            return list(given)
         actions = action_spec(env.action_space, self.title)
         numbers = actions.to_env(np.arange(actions.count)).tolist()
         return [f"action {' '.join(map(str, one)) if actions.sizes else one}" for one in numbers]

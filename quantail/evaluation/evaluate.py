@@ -1,7 +1,7 @@
 """Play whole episodes with an agent and record their raw, undiscounted scores."""
 
 from collections.abc import Callable, Sequence
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, replace
 from pathlib import Path
 from typing import Any
 
@@ -11,17 +11,11 @@ from numpy.typing import NDArray
 from quantail.agents.agent import Agent, Risk, require_agent
 from quantail.distributions import ReturnDistribution
 from quantail.envs import EnvSource, find_family, make, specs_of
-from quantail.envs.actions import Mask
 from quantail.envs.adapt import Adapter
 from quantail.envs.source import name_of, require_fresh
 from quantail.errors import QuantailError
-from quantail.evaluation.protocols import (
-    A_RECORDING,
-    LONGEST,
-    Protocol,
-    find_protocol,
-    taken_by,
-)
+from quantail.evaluation.episode import EpisodePlay, stack_masks
+from quantail.evaluation.protocols import A_RECORDING, Protocol, find_protocol, taken_by
 from quantail.evaluation.starts import Recording, Start, draw_starts, read_recording
 from quantail.risk import RiskMeasure, parse_risk
 from quantail.spaces import stack_observations, to_tensors
@@ -51,6 +45,10 @@ class Evaluation:
     risk: RiskMeasure  # of the policy that played
     protocol: Protocol
     seed: int
+
+    def __repr__(self) -> str:
+        played = f"{len(self.returns)} episodes of {self.env}, risk {self.risk}"
+        return f"Evaluation({played}: mean {self.mean:.5g}, standard deviation {self.returns.std():.4g})"
 
     @property
     def epsilon(self) -> float:
@@ -220,11 +218,11 @@ def play_episodes(
         )
     measure = agent.risk if risk is None else parse_risk(risk)
     epsilon, episodes, steps = protocol.epsilon, protocol.episodes, protocol.budget_steps
-    finished: dict[int, _Play] = {}
+    finished: dict[int, EpisodePlay] = {}
     adapters = adapters if steps else adapters[:episodes]
 
-    def begin(index: int, adapter: Adapter) -> _Play:
-        return _Play(index, seed, adapter, protocol, starts[index] if starts else None)
+    def begin(index: int, adapter: Adapter) -> EpisodePlay:
+        return EpisodePlay(index, seed, adapter, protocol, starts[index] if starts else None)
 
     playing = [begin(index, adapter) for index, adapter in enumerate(adapters)]
     next_index, played = len(adapters), 0
@@ -264,60 +262,7 @@ class EvaluationStopped(Exception):  # noqa: N818
     """Raised when the caller asks to stop before the evaluation is complete."""
 
 
-@dataclass
-class _Play:
-    """An episode in progress in one adapter."""
-
-    index: int
-    seed: int
-    adapter: Adapter
-    protocol: Protocol
-    start: Start | None
-    score: float = 0.0
-    length: int = 0
-    over: bool = False
-    generator: np.random.Generator = field(init=False)
-    observation: Any = field(init=False)
-    longest: int = field(init=False)
-
-    def __post_init__(self) -> None:
-        self.generator = np.random.default_rng([self.seed, self.index])
-        seed, before = int(self.generator.integers(2**31)), 0
-        if self.start is None:
-            self.observation, _ = self.adapter.reset(seed=seed)
-        else:
-            self.observation = self.adapter.reset_to(self.start.seed, self.start.actions)
-            before = len(
-                self.start.actions
-            )  # the frame limit covers the whole game, with the recorded part
-        left = (self.protocol.max_frames - before) // self.protocol.action_repeat
-        self.longest = left if self.protocol.max_frames else LONGEST
-
-    def random_action(self) -> int:
-        """Draw an action among those that are allowed."""
-        mask = self.adapter.action_mask
-        if mask is None:
-            return int(self.generator.integers(self.adapter.actions.count))
-        return int(self.generator.choice(np.flatnonzero(mask)))
-
-    def step(self, action: int) -> None:
-        """Take an action, counted from 0."""
-        taken = self.adapter.actions.to_env(action)
-        self.observation, reward, terminated, truncated, _ = self.adapter.step(taken)
-        self.score += reward
-        self.length += 1
-        self.over = terminated or truncated or self.length >= self.longest
-
-
-def stack_masks(adapters: Sequence[Adapter]) -> Mask | None:
-    """Return the masks of several environments, [environments, actions]; None if they have none."""
-    masks = [adapter.action_mask for adapter in adapters]
-    if all(mask is None for mask in masks):
-        return None
-    return np.stack([np.ones(adapters[0].actions.count, bool) if m is None else m for m in masks])
-
-
-def _complete(finished: dict[int, _Play], episodes: int, steps: int) -> bool:
+def _complete(finished: dict[int, EpisodePlay], episodes: int, steps: int) -> bool:
     """Return whether the finished episodes fill the budget."""
     if not steps:
         return len(finished) == episodes
@@ -327,7 +272,7 @@ def _complete(finished: dict[int, _Play], episodes: int, steps: int) -> bool:
     return total >= steps
 
 
-def _count(finished: dict[int, _Play], episodes: int, steps: int) -> int:
+def _count(finished: dict[int, EpisodePlay], episodes: int, steps: int) -> int:
     """Return how many episodes, in their order, fit into the budget of steps; at least one."""
     if not steps:
         return episodes

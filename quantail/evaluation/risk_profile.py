@@ -53,6 +53,10 @@ class RiskProfile:
     agent: str = ""
     checkpoint: int = 0  # training steps of the weights; 0 if unknown
 
+    def __repr__(self) -> str:
+        means = ", ".join(f"{one.risk} {one.mean:.5g}" for one in self.played)
+        return f"RiskProfile({self.agent}, {len(self.played[0].returns)} episodes, means: {means})"
+
     @property
     def _names(self) -> tuple[str, str, str]:
         return "mean", f"VaR({self.level:g})", f"CVaR({self.level:g})"

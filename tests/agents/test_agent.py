@@ -126,3 +126,11 @@ def test_acting_leaves_no_trace_in_the_global_generators():
 def test_the_public_names_are_there():
     for name in quantail.__all__:
         assert hasattr(quantail, name)
+
+
+def test_agents_and_their_answers_are_shown_in_one_line():
+    mine = agent()
+    assert repr(mine) == "Agent(iqn on X-v0 after 0 steps, risk neutral)"
+    one, batch = repr(mine.returns(OBSERVATIONS[0])), repr(mine.returns(OBSERVATIONS))
+    assert one.count("±") == 5
+    assert batch == f"Returns({len(OBSERVATIONS)} observations, 4 actions)"

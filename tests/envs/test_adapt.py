@@ -274,3 +274,17 @@ def test_an_environment_with_an_attribute_game_is_not_taken_for_minatar():
         assert env.used_randomness()
         samples.append(env.unwrapped.sample)
     assert samples[0] == samples[1] != samples[2]
+
+
+class Named(gym.Wrapper):
+    def __init__(self, names):
+        super().__init__(gym.make("CartPole-v1").unwrapped)
+        self.env.action_names = names
+
+
+def test_actions_have_the_names_that_the_environment_gives_them():
+    config = compose("small", {}).environment
+    assert make(lambda: Named(("left", "right")), config).action_names() == ["left", "right"]
+    assert make("CartPole-v1", config).action_names() == ["action 0", "action 1"]
+    with pytest.raises(QuantailError, match="has 1 names for 2 actions"):
+        make(lambda: Named(["left"]), config).action_names()

@@ -173,7 +173,9 @@ def test_names_of_the_wrong_number_of_actions_are_refused():
             return ["one", "two", "three"]
 
     quantail.register_family("wordy", Wordy)
-    with pytest.raises(QuantailError, match="family wordy has 3 names for the 2 actions of counter:1"):
+    with pytest.raises(
+        QuantailError, match=r"counter:1 has 3 names for 2 actions .* its family wordy\)"
+    ):
         make("counter:1", SMALL.environment).action_names()
 
 
