@@ -193,7 +193,8 @@ class Agent:
             deterministic: Whether to act greedily. Otherwise the agent is ε-greedy with the
                 `evaluation_epsilon` of its configuration; random actions come from a generator of this
                 agent, seeded with the seed of its configuration.
-            action_masks: The actions that are allowed, as `mask` of `act`.
+            action_masks: The actions that are allowed, as `mask` of `act`: not the concatenated form
+                that sb3-contrib has for several numbers.
         """
         batch, single = self._encode(observation)
         count = length(batch)

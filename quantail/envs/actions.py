@@ -67,7 +67,7 @@ def find_mask(observation: Any, info: Mapping[str, Any]) -> Any:
 def as_mask(given: Any, actions: ActionSpec) -> Mask:
     """Return a mask, [actions]; several numbers may have one each. Raise an error if it is none."""
     try:
-        if actions.sizes and len(given) == len(actions.sizes) != actions.count:
+        if actions.sizes and len(given) == len(actions.sizes) and np.ndim(given[0]) == 1:
             each = [np.asarray(one) for one in given]
             if tuple(len(one) for one in each) == actions.sizes:
                 given = np.stack(np.meshgrid(*each, indexing="ij"), axis=-1).all(axis=-1).ravel()

@@ -20,12 +20,12 @@ class ObservationError(QuantailError):
 
 def observation_spec(space: gym.Space[Any], stack: int, name: str) -> ObservationSpec:
     """Return how observations of this space are represented; raise an error for unsupported spaces."""
-    leaves = {path: _leaf(one, stack, path, name) for path, one in _entries(space, "").items()}
+    leaves = {path: _leaf(one, stack, path, name) for path, one in _entries(space, "", name).items()}
     if not leaves:
         raise QuantailError(
             f"{name} has observations without any entry: there is nothing to learn from."
         )
-    return ObservationSpec(leaves)
+    return ObservationSpec(dict(sorted(leaves.items())))  # in one order, however the space has them
 
 
 def encode(spec: ObservationSpec, observation: Any) -> Observation:
@@ -48,7 +48,7 @@ def observation_checksum(observation: Observation) -> int:
     return zlib.crc32(content_of(observation))
 
 
-def _entries(space: gym.Space[Any], path: str) -> dict[str, gym.Space[Any]]:
+def _entries(space: gym.Space[Any], path: str, name: str) -> dict[str, gym.Space[Any]]:
     """Return the spaces of arrays within a space, by path."""
     if isinstance(space, spaces.Dict):
         within = dict(space.spaces)
@@ -58,7 +58,11 @@ def _entries(space: gym.Space[Any], path: str) -> dict[str, gym.Space[Any]]:
         return {path: space}
     found: dict[str, gym.Space[Any]] = {}
     for key, one in within.items():
-        found |= _entries(one, f"{path}/{key}" if path else str(key))
+        if not isinstance(key, str) or not key or "/" in key:
+            raise QuantailError(
+                f"{name} has the key {key!r} in a Dict observation: keys must be texts without /."
+            )
+        found |= _entries(one, f"{path}/{key}" if path else key, name)
     return found
 
 
@@ -138,7 +142,7 @@ def _entry(spec: ObservationSpec, observation: Any, path: str) -> Any:
 
 def _encode_leaf(leaf: LeafSpec, value: Any, path: str) -> Array:
     where = f" in {path}" if path else ""
-    if leaf.layout == "one-hot" and np.asarray(value).dtype.kind in "iu":
+    if leaf.layout == "one-hot" and _holds_numbers(leaf, np.asarray(value)):
         return _encode_numbers(leaf, np.asarray(value), where)
     try:
         with np.errstate(over="ignore", invalid="ignore"):
@@ -159,6 +163,12 @@ def _encode_leaf(leaf: LeafSpec, value: Any, path: str) -> Array:
     return array
 
 
+def _holds_numbers(leaf: LeafSpec, array: Array) -> bool:
+    """Return whether an array has numbers, or else the vectors of zeros and ones that stand for them."""
+    is_flag = array.dtype.kind == "b" and array.shape == leaf.numbers != leaf.shape
+    return array.dtype.kind in "iu" or is_flag
+
+
 def _encode_numbers(leaf: LeafSpec, numbers: Array, where: str) -> Array:
     """Return the one-hot vectors of numbers, [..., *leaf.numbers] -> [..., *leaf.shape]."""
     axes = numbers.ndim - len(leaf.numbers)
@@ -167,7 +177,7 @@ def _encode_numbers(leaf: LeafSpec, numbers: Array, where: str) -> Array:
             f"an observation{where} of shape {numbers.shape}; its observation_space says {leaf.numbers}"
         )
     counts, starts = np.array(leaf.counts), np.array(leaf.starts)
-    flat = numbers.reshape(*numbers.shape[:axes], len(counts)) - starts
+    flat = numbers.astype(np.int64).reshape(*numbers.shape[:axes], len(counts)) - starts
     if ((flat < 0) | (flat >= counts)).any():
         ranges = sorted(set(zip(starts.tolist(), (starts + counts - 1).tolist(), strict=True)))
         wanted = " or ".join(f"from {first} to {last}" for first, last in ranges)

@@ -19,7 +19,6 @@ from quantail.errors import QuantailError
 
 def main() -> None:
     """Answer the process that started this one, until it closes the connection."""
-    signal.signal(signal.SIGINT, signal.SIG_IGN)  # the other process decides what Ctrl-C means
     number, faults = map(int, sys.argv[1:])
     faulthandler.enable(faults)
     faulthandler.register(signal.SIGUSR1, faults, all_threads=False)
@@ -34,14 +33,17 @@ def _serve(connection: Connection) -> None:
     except Exception as error:
         connection.send(("error", _sentence(error)))
         return
-    connection.send(("ready", None))
-    while True:
-        what, payload = connection.recv()
-        try:
-            answer = ("done", _answer(envs, what, payload))
-        except Exception as error:
-            answer = ("error", _sentence(error))
-        connection.send(answer)
+    try:
+        connection.send(("ready", None))
+        while True:
+            what, payload = connection.recv()
+            try:
+                answer = ("done", _answer(envs, what, payload))
+            except Exception as error:
+                answer = ("error", _sentence(error))
+            connection.send(answer)
+    finally:
+        envs.close()
 
 
 def _answer(envs: LocalEnvs, what: str, payload: Any) -> Any:

@@ -24,9 +24,13 @@ from quantail.errors import QuantailError
 from quantail.spaces import ActionSpec, ObservationSpec
 
 MAX_LOSSES = 3  # of a worker in a row
-PATIENCE = 2.0  # seconds that a process gets to end by itself, or to say where it is
+PATIENCE = 5.0  # seconds that a process gets to close its environments, or to say where it is
 PACKAGE = Path(__file__).parents[1]
-CODE = "from quantail.envs.worker import main; main()"
+# A worker ends when its connection does: the training process alone decides what a signal means.
+CODE = (
+    "import signal; signal.signal(signal.SIGINT, signal.SIG_IGN); "
+    "signal.signal(signal.SIGTERM, signal.SIG_IGN); from quantail.envs.worker import main; main()"
+)
 FRAME = re.compile(r'^  File "(.+)", line (\d+) in ', re.MULTILINE)
 
 
@@ -69,26 +73,29 @@ class WorkerEnvs:
         return self.num_envs
 
     def reset(self, seeds: Mapping[int, int]) -> dict[int, Seen]:
-        return self._ask_each("reset", seeds)
+        return self._ask_each("reset", seeds, self.timeout)
 
     def step(self, actions: Sequence[int]) -> list[Outcome | None]:
         taken = [None if env in self.idle else action for env, action in enumerate(actions)]
         workers = range(len(self.workers))
         asked = {number: ("step", [taken[env] for env in self._envs_of(number)]) for number in workers}
-        answers = self._ask(asked)
+        answers = self._ask(asked, self.timeout)
         outcomes: list[Outcome | None] = []
         for number in workers:
             outcomes += answers[number] or [None] * len(self._envs_of(number))
         return outcomes
 
     def replay(self, logs: Mapping[int, EpisodeLog]) -> dict[int, Seen | None]:
-        return self._ask_each("replay", logs)
+        steps = sum(len(log.actions) for log in logs.values())
+        return self._ask_each("replay", logs, self.timeout * max(1, steps))
 
     def close(self) -> None:
         for worker in self.workers:
+            worker.connection.close()  # all of them close their environments at the same time
+        for worker in self.workers:
             worker.stop()
 
-    def _ask_each(self, what: str, payload: Mapping[int, Any]) -> dict[int, Any]:
+    def _ask_each(self, what: str, payload: Mapping[int, Any], timeout: float) -> dict[int, Any]:
         """Ask for some of the environments, again where a worker was lost; return answers by number."""
         found: dict[int, Any] = {}
         while len(found) < len(payload):
@@ -98,26 +105,27 @@ class WorkerEnvs:
                 some = {env - own.start: payload[env] for env in own if env in payload.keys() - found}
                 if some:
                     asked[number] = (what, some)
-            for number, answer in self._ask(asked).items():
+            for number, answer in self._ask(asked, timeout).items():
                 first = self.bounds[number]
                 found |= {first + env: one for env, one in (answer or {}).items()}
         self.idle -= found.keys()
         return {env: found[env] for env in payload}
 
-    def _ask(self, asked: Mapping[int, tuple[str, Any]]) -> dict[int, Any]:
+    def _ask(self, asked: Mapping[int, tuple[str, Any]], timeout: float) -> dict[int, Any]:
         """Ask workers at the same time and return their answers; None for one that was replaced."""
         answers: dict[int, Any] = {}
+        error = ""
         for number, message in asked.items():
             if not self.workers[number].send(message):
                 self._replace(number)
                 answers[number] = None
-        deadline = time.monotonic() + self.timeout
+        deadline = time.monotonic() + timeout
         while len(answers) < len(asked):
             waiting = {self.workers[n].connection: n for n in asked if n not in answers}
             ready = wait(list(waiting), max(0.0, deadline - time.monotonic()))
             if not ready:
                 for number in waiting.values():
-                    self._replace(number, f"did not answer for {self.timeout:g} s")
+                    self._replace(number, f"did not answer for {timeout:g} s")
                     answers[number] = None
             for connection in ready:
                 number = waiting[connection]  # type: ignore[index]
@@ -127,10 +135,12 @@ class WorkerEnvs:
                     self._replace(number)
                     kind, answer = "lost", None
                 if kind == "error":
-                    raise QuantailError(answer)
-                if kind == "done":
+                    error = error or answer
+                elif asked[number][0] == "step" and any(answer or ()):
                     self.workers[number].losses = 0
                 answers[number] = answer
+        if error:  # once no answer is left unread
+            raise QuantailError(error)
         return answers
 
     def _replace(self, number: int, late: str = "") -> None:
@@ -172,6 +182,7 @@ class _Worker:
             stdin=subprocess.DEVNULL,
             env=os.environ | {"PYTHONPATH": os.pathsep.join(paths), "OMP_NUM_THREADS": "1"},
             pass_fds=shared,
+            process_group=0,
         )
         theirs.close()
 

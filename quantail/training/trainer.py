@@ -183,7 +183,11 @@ class Trainer:
         """Restore the state of a checkpoint; `start` then continues its episodes."""
         try:
             self.parts.saver.restore(checkpoint)
-        except CallbackError as error:
+        except BaseException as error:
+            with suppress(Exception):
+                self.collector.close()
+            if not isinstance(error, CallbackError):
+                raise
             raise QuantailError(
                 f"{error}: fix it, or resume without it; the run is unchanged."
             ) from error

@@ -1,11 +1,14 @@
+from collections import OrderedDict
+
 import gymnasium as gym
 import numpy as np
 import pytest
 from gymnasium import spaces
 
 from quantail.envs import find_family, make, specs_of
+from quantail.envs.actions import action_spec, as_mask
 from quantail.envs.adapt import Adapter
-from quantail.envs.observations import observation_spec
+from quantail.envs.observations import ObservationError, encode, observation_spec
 from quantail.envs.source import require_fresh
 from quantail.errors import QuantailError
 from quantail.recipes import compose
@@ -288,3 +291,54 @@ def test_actions_have_the_names_that_the_environment_gives_them():
     assert make("CartPole-v1", config).action_names() == ["action 0", "action 1"]
     with pytest.raises(QuantailError, match="has 1 names for 2 actions"):
         make(lambda: Named(["left"]), config).action_names()
+
+
+def encoded(space, observation):
+    spec = observation_spec(space, 1, "env")
+    return encode(spec, observation)
+
+
+def test_the_entries_of_a_dict_have_one_order_however_the_space_has_them():
+    box = spaces.Box(-1, 1, (1,))
+    one = spaces.Dict(OrderedDict([("a", box), ("b", box)]))
+    other = spaces.Dict(OrderedDict([("b", box), ("a", box)]))
+    assert list(observation_spec(one, 1, "one").leaves) == ["a", "b"]
+    assert list(observation_spec(other, 1, "other").leaves) == ["a", "b"]
+
+
+@pytest.mark.parametrize("key", [0, "", "a/b"])
+def test_keys_that_make_no_path_are_refused(key):
+    with pytest.raises(QuantailError, match="keys must be texts without /"):
+        observation_spec(spaces.Dict({key: spaces.Box(-1, 1, (1,))}), 1, "env")
+
+
+def test_numbers_of_every_dtype_become_one_hot_vectors():
+    flags = spaces.Tuple((spaces.Discrete(3), spaces.Discrete(2)))
+    found = encoded(flags, (np.uint64(2), True))
+    assert found["0"].tolist() == [False, False, True]
+    assert found["1"].tolist() == [False, True]
+    assert encoded(spaces.Discrete(4, start=-2), np.int8(-1)).tolist() == [False, True, False, False]
+    several = spaces.MultiDiscrete([[2, 3], [1, 2]], start=[[0, 5], [1, 0]])
+    vector = encoded(several, np.array([[1, 7], [1, 0]])).astype(int).tolist()
+    assert vector == [0, 1, 0, 0, 1, 1, 1, 0]
+    with pytest.raises(ObservationError, match="whole numbers from 0 to 3, not 4"):
+        encoded(spaces.Discrete(4), 4)
+
+
+def test_several_numbers_are_one_action_and_may_have_a_mask_each():
+    actions = action_spec(spaces.MultiDiscrete([3, 2], start=[1, 0]), "env")
+    for action in range(6):
+        assert actions.from_env(actions.to_env(action)) == action
+    np.testing.assert_array_equal(actions.to_env(np.array([0, 5])), [[1, 0], [3, 1]])
+    each = as_mask(([1, 0, 1], [0, 1]), actions)
+    np.testing.assert_array_equal(each, [0, 1, 0, 0, 0, 1])
+    np.testing.assert_array_equal(as_mask([1, 0, 0, 1, 1, 1], actions), [1, 0, 0, 1, 1, 1])
+    narrow = action_spec(spaces.MultiDiscrete([2, 1]), "env")
+    np.testing.assert_array_equal(as_mask(([1, 0], [1]), narrow), [1, 0])
+
+
+def test_too_many_combinations_of_actions_are_warned_of_or_refused():
+    with pytest.warns(UserWarning, match="1,331 combinations"):
+        action_spec(spaces.MultiDiscrete([11, 11, 11]), "env")
+    with pytest.raises(QuantailError, match="has 1,000,000 combinations of actions"):
+        action_spec(spaces.MultiDiscrete([100, 100, 100]), "env")

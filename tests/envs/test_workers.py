@@ -2,6 +2,7 @@
 
 import os
 import signal
+import sys
 import threading
 import time
 from contextlib import suppress
@@ -14,8 +15,10 @@ import pytest
 
 import quantail as q
 from quantail.envs import specs_of
+from quantail.envs.vector import EpisodeLog
 from quantail.envs.workers import WorkerEnvs
 from quantail.errors import QuantailError
+from quantail.spaces import same
 from tests.helpers.runs import (
     Listening,
     command,
@@ -159,6 +162,116 @@ def test_a_worker_that_is_lost_each_time_ends_the_run():
     with pytest.raises(QuantailError, match="was ended by SIGKILL, the last of 3 losses in a row"):
         envs.reset({0: 1, 1: 2})
     envs.close()
+
+
+class DyingLater(gym.Wrapper):
+    """CartPole whose process dies at each first step."""
+
+    def __init__(self):
+        super().__init__(gym.make("CartPole-v1"))
+
+    def step(self, action):
+        if "quantail.envs.worker" not in sys.modules:  # an evaluation in this process
+            return self.env.step(action)
+        os._exit(3)
+
+
+def test_a_worker_that_is_lost_at_each_step_ends_the_run_although_it_can_reset(tmp_path):
+    with pytest.raises(QuantailError, match="ended with status 3, the last of 3 losses in a row"):
+        q.train(DyingLater, out=tmp_path / "run", workers=1, **CARTPOLE | {"evaluation_every": 10**6})
+
+
+class Sleepy(gym.Wrapper):
+    """CartPole whose steps take a moment; it writes a file when it is closed."""
+
+    def __init__(self, marker):
+        super().__init__(gym.make("CartPole-v1"))
+        self.marker = Path(marker)
+
+    def step(self, action):
+        time.sleep(0.02)
+        return self.env.step(action)
+
+    def close(self):
+        self.marker.touch()
+
+
+def test_replaying_a_long_episode_may_take_longer_than_one_answer(tmp_path):
+    envs = one_worker(lambda: Sleepy(tmp_path / "closed"), timeout=0.1)
+    actions = [0, 1] * 4
+    seen = envs.reset({0: 5})[0]
+    for action in actions:
+        (outcome,) = envs.step([action])
+        assert outcome is not None
+        seen = outcome.seen
+    log = EpisodeLog(5, actions, float(len(actions)), seen.observation)
+    assert same(envs.replay({0: log})[0].observation, seen.observation)
+    assert not (tmp_path / "closed").exists()
+    envs.close()
+    assert (tmp_path / "closed").exists()
+
+
+def one_worker(source, timeout):
+    config = q.configure("CartPole-v1")
+    specs = specs_of(q.make("CartPole-v1", config))
+
+    def warn(sentence):
+        raise AssertionError(sentence)
+
+    return WorkerEnvs(source, config.environment, specs, 1, 1, timeout, warn)
+
+
+def test_signals_that_end_the_training_do_not_end_its_workers_first():
+    envs = one_worker("CartPole-v1", timeout=60)
+    envs.reset({0: 1})
+    for one in (signal.SIGINT, signal.SIGTERM):
+        envs.workers[0].process.send_signal(one)
+        assert envs.step([0])[0] is not None
+    assert os.getpgid(envs.workers[0].process.pid) != os.getpgid(0)
+    envs.close()
+
+
+def test_after_an_error_of_one_worker_the_answers_of_the_others_are_read():
+    config = q.configure("CartPole-v1")
+    specs = specs_of(q.make("CartPole-v1", config))
+    envs = WorkerEnvs(FailsOnOne, config.environment, specs, 2, 2, 60, print)
+    envs.reset({0: 1, 1: 1})
+    with pytest.raises(QuantailError, match="RuntimeError: one"):
+        envs.step([1, 0])
+    first, second = envs.step([0, 0])
+    assert (first.reward, second.reward) == (1.0, 2.0)
+    envs.close()
+
+
+class FailsOnOne(gym.Wrapper):
+    """CartPole that rewards with the number of steps, and fails at action 1."""
+
+    def __init__(self):
+        super().__init__(gym.make("CartPole-v1"))
+        self.steps = 0
+
+    def step(self, action):
+        if action == 1:
+            raise RuntimeError("one")
+        self.steps += 1
+        observation, _, *rest = self.env.step(action)
+        return observation, self.steps, *rest
+
+
+def test_a_resumption_that_fails_leaves_no_worker(tmp_path):
+    run = tmp_path / "run"
+    q.train("CartPole-v1", out=run, workers=2, **CARTPOLE)
+    for segment in (run / "replay").iterdir():
+        segment.write_bytes(b"damaged")
+    before = workers()
+    with pytest.raises(QuantailError, match="damaged") as kept:
+        q.resume(run, steps=300)
+    assert workers() == before, kept
+
+
+def workers():
+    """Return the workers of this process."""
+    return {one.pid for one in psutil.Process().children() if one.status() != psutil.STATUS_ZOMBIE}
 
 
 class Dying(gym.Wrapper):
