@@ -15,7 +15,10 @@ from quantail.extras import EXTRAS, require_extra
 from tests.helpers.core_only import PROJECT, CoreOnly
 from tests.helpers.runs import QUICK, flags
 
-CORE = ["torch", "numpy", "gymnasium", "safetensors", "rich", "zstandard", "filelock", "psutil"]
+CORE = [
+    *("torch", "numpy", "gymnasium", "cloudpickle", "safetensors", "rich", "zstandard", "filelock"),
+    "psutil",
+]
 OPTIONAL = PROJECT["optional-dependencies"]
 MODULES = {module.partition(".")[0] for extra in EXTRAS.values() for module in extra.packages.values()}
 WINDOWS_LACKS = {"fcntl", "resource", "grp", "pwd", "termios"}
