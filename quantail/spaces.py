@@ -95,6 +95,10 @@ class ObservationSpec:
         """The leaf if it is the only one, and else the leaves by path: the form of an observation."""
         return arrange(dict(self.leaves))
 
+    def by_path(self, observation: Observation) -> dict[str, Any]:
+        """Return the arrays of an observation by path, also where the only one is given by itself."""
+        return dict(zip(self.leaves, leaves_of(observation).values(), strict=True))
+
     @property
     def stack(self) -> int:
         """The number of stacked frames, which all leaves share."""

@@ -24,7 +24,6 @@ from quantail.spaces import (
     ActionSpec,
     Observation,
     ObservationSpec,
-    leaves_of,
     length,
     map_leaves,
     to_device,
@@ -285,8 +284,8 @@ class Agent:
         except ObservationError as error:
             raise QuantailError(f"the agent was given {error}.") from error
         axes = set()
-        for path, leaf in spec.leaves.items():
-            shape = leaves_of(encoded)[path if len(spec.leaves) > 1 else ""].shape
+        for path, array in spec.by_path(encoded).items():
+            leaf, shape = spec.leaves[path], array.shape
             axes.add(len(shape) - len(leaf.input_shape))
             if shape[len(shape) - len(leaf.input_shape) :] != leaf.input_shape or not axes <= {0, 1}:
                 where = f" in {path}" if path else ""

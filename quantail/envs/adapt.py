@@ -14,7 +14,7 @@ from quantail.envs.actions import MASK, Mask, action_spec, as_mask, find_mask, w
 from quantail.envs.family import EnvFamily
 from quantail.envs.observations import ObservationError, encode, observation_spec, space_of
 from quantail.errors import QuantailError
-from quantail.spaces import Array, Observation, content_of, leaves_of, map_leaves
+from quantail.spaces import Array, Observation, content_of, map_leaves
 
 Env = gym.Env[Any, Any]
 FLOAT32_MAX = float(np.finfo(np.float32).max)
@@ -169,8 +169,8 @@ class Adapter(gym.Wrapper[Any, Any, Any, Any]):
             frame = encode(spec, observation)
         except ObservationError as error:
             raise QuantailError(f"{self.name} gave {error}.") from error
-        for path, leaf in spec.leaves.items():
-            found = leaves_of(frame)[path if len(spec.leaves) > 1 else ""]
+        for path, found in spec.by_path(frame).items():
+            leaf = spec.leaves[path]
             if found.shape != leaf.shape:
                 where = f" in {path}" if path else ""
                 raise QuantailError(

@@ -56,8 +56,8 @@ def _answer(envs: LocalEnvs, what: str, payload: Any) -> Any:
 def _envs(job: bytes, count: int) -> LocalEnvs:
     source, config, (name, family), registered = cloudpickle.loads(job)
     registry.adopt("family", name, family)
-    for identifier, spec in registered.items():
-        gym.registry.setdefault(identifier, spec)
+    if registered is not None:
+        gym.registry.setdefault(registered.id, registered)
     return LocalEnvs([make(source, config) for _ in range(count)])
 
 

@@ -163,8 +163,6 @@ class WorkerEnvs:
 class _Worker:
     """A process with some of the environments, and the connection to it."""
 
-    connection: Connection
-
     def __init__(self, number: int, job: bytes, count: int) -> None:
         self.number, self.job, self.count = number, job, count
         self.losses = 0
@@ -173,6 +171,7 @@ class _Worker:
     def start(self) -> None:
         """Start the process."""
         self._faults = tempfile.TemporaryFile()  # noqa: SIM115  (where the process says where it is)
+        self.connection: Connection
         self.connection, theirs = Pipe()
         shared = [theirs.fileno(), self._faults.fileno()]
         # Workers find modules in the same folders, in the same order, as this process, and nowhere else.
@@ -213,11 +212,9 @@ class _Worker:
     def ending(self) -> str:
         """Return how the process ended, in words."""
         status = self.process.wait(PATIENCE)
-        return (
-            f"was ended by {signal.Signals(-status).name}"
-            if status < 0
-            else f"ended with status {status}"
-        )
+        if status >= 0:
+            return f"ended with status {status}"
+        return f"was ended by {signal.Signals(-status).name}"
 
     def stop_and_tell(self, *, interrupt: bool) -> str:
         """End the process, and return the line of the environment's code at which it was, if known."""
@@ -228,6 +225,8 @@ class _Worker:
                 time.sleep(0.01)
         text = os.pread(self._faults.fileno(), 1_000_000, 0).decode(errors="replace")
         places = [one for one in FRAME.findall(text) if not one[0].startswith(str(PACKAGE))]
+        if interrupt:
+            self.process.kill()
         self.stop()
         return f" in {Path(places[0][0]).name}, line {places[0][1]}" if places else ""
 
@@ -245,10 +244,9 @@ class _Worker:
 def _pickled(source: EnvSource, config: EnvironmentConfig) -> bytes:
     """Return all that a worker needs to make the environment."""
     family = find_family(source)
-    registered = dict(gym.registry) if isinstance(source, str) else {}
-    own = {k: v for k, v in registered.items() if v.id == source}
+    registered = gym.registry.get(source) if isinstance(source, str) else None
     try:
-        job: bytes = cloudpickle.dumps((source, config, (family.name, type(family)), own))
+        job: bytes = cloudpickle.dumps((source, config, (family.name, type(family)), registered))
     except Exception as error:
         raise QuantailError(
             f"{name_of(source)} cannot be sent to a worker ({type(error).__name__}: {error}): let the "
